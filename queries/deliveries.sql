@@ -215,7 +215,7 @@ SELECT count(*) FROM (
 -- name: ReadDeliveries :many
 -- Deliveries that were created between two moments, with their rows in the queue, their endpoints and the newest of their replays.
 SELECT sqlc.embed(d), q.due_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
-	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
+	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, q.expires_at, coalesce(l.held, false)::boolean AS held,
 	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x
 		WHERE x.tenant_id = d.tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived AND x.trial IS NOT TRUE))::boolean AS dead,
 	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = d.tenant_id AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),

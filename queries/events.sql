@@ -45,7 +45,7 @@ ORDER BY CASE WHEN @newest::boolean THEN e.id END DESC, e.id LIMIT sqlc.arg('lim
 -- Events by id, created between two moments, with so many bytes of their data; none: without data.
 SELECT e.tenant_id, e.created_at, e.id, e.type, (CASE WHEN @octets::int > 0 THEN substring(e.data, 1, @octets) END)::bytea AS data, e.key, e.channels,
 	e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id,
-	e.content_type, e.external_id_unsent
+	e.content_type, e.external_id_unsent, e.expires_at
 FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
 JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
 	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz;

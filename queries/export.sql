@@ -4,7 +4,7 @@
 -- name: ExportEvents :many
 -- At most limit of them with at most @bytes of data together, but always one.
 SELECT y.tenant_id, y.created_at, y.id, y.type, y.data, y.key, y.channels, y.version, y.occurred_at, y.deliver_at, y.routing_version,
-	y.traceparent, y.external_id, y.content_type, y.external_id_unsent FROM (
+	y.traceparent, y.external_id, y.content_type, y.external_id_unsent, y.expires_at FROM (
 	SELECT x.*, row_number() OVER w AS place, sum(coalesce(octet_length(x.data), 0)) OVER w AS so_far FROM (
 		SELECT e.* FROM events e
 		WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz

@@ -9,7 +9,7 @@ SELECT id, routing_version, state, moving, strict_types, settings, (SELECT p.set
 SELECT id, routing_version FROM tenants WHERE id = ANY(@tenants::uuid[]) AND state <> 'deleted';
 
 -- name: RoutingEndpoints :many
-SELECT tenant_id, id, kind, event_types, filter, channels, ordering, status, when_held, payload_version,
+SELECT tenant_id, id, kind, event_types, filter, channels, ordering, status, when_held, payload_version, expires_after_seconds,
 	EXISTS (SELECT 1 FROM endpoint_starts s WHERE s.tenant_id = endpoints.tenant_id AND s.endpoint_id = endpoints.id)::boolean AS starting
 FROM endpoints
 WHERE tenant_id = ANY(@tenants::uuid[]) AND deleted_at IS NULL
@@ -46,28 +46,28 @@ FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@keys::text[])) AS u(tenant_id,
 JOIN idempotency_keys k ON k.tenant_id = u.tenant_id AND k.key = u.key;
 
 -- name: InsertEvents :exec
-INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent)
+INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent, expires_at)
 SELECT u.tenant_id, u.created_at, u.id, u.type, u.data, nullif(u.key, ''), string_to_array(nullif(u.channels, ''), chr(31)),
 	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, ''), nullif(u.traceparent, ''),
-	nullif(u.content_type, ''), nullif(u.external_id_unsent, false)
+	nullif(u.content_type, ''), nullif(u.external_id_unsent, false), u.expires_at
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@types::text[]),
 	unnest(@datas::bytea[]), unnest(@keys::text[]), unnest(@channels::text[]), unnest(@versions::text[]),
 	unnest(@occurred::timestamptz[]), unnest(@deliver::timestamptz[]), unnest(@routing_versions::bigint[]), unnest(@external_ids::text[]),
-	unnest(@traceparents::text[]), unnest(@content_types::text[]), unnest(@unsent::boolean[]))
-	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent);
+	unnest(@traceparents::text[]), unnest(@content_types::text[]), unnest(@unsent::boolean[]), unnest(@expires::timestamptz[]))
+	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent, expires_at);
 
 -- name: InsertEventsOnce :many
 -- The same after a COMMIT of unknown outcome: an event that is there already is left out of the result, and waits for
 -- the first transaction to end if it still runs.
-INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent)
+INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent, expires_at)
 SELECT u.tenant_id, u.created_at, u.id, u.type, u.data, nullif(u.key, ''), string_to_array(nullif(u.channels, ''), chr(31)),
 	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, ''), nullif(u.traceparent, ''),
-	nullif(u.content_type, ''), nullif(u.external_id_unsent, false)
+	nullif(u.content_type, ''), nullif(u.external_id_unsent, false), u.expires_at
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@types::text[]),
 	unnest(@datas::bytea[]), unnest(@keys::text[]), unnest(@channels::text[]), unnest(@versions::text[]),
 	unnest(@occurred::timestamptz[]), unnest(@deliver::timestamptz[]), unnest(@routing_versions::bigint[]), unnest(@external_ids::text[]),
-	unnest(@traceparents::text[]), unnest(@content_types::text[]), unnest(@unsent::boolean[]))
-	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent)
+	unnest(@traceparents::text[]), unnest(@content_types::text[]), unnest(@unsent::boolean[]), unnest(@expires::timestamptz[]))
+	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent, expires_at)
 ON CONFLICT DO NOTHING
 RETURNING id;
 
@@ -79,11 +79,11 @@ SELECT * FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[
 -- name: InsertQueue :many
 -- After the deliveries, always: a transaction must have its number before it draws one of the queue's
 -- (worker/lanes/watermark.go).
-INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at)
-SELECT u.tenant_id, u.delivery_id, u.event_id, u.endpoint_id, u.state, nullif(u.order_key, ''), u.due_at
+INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at, expires_at)
+SELECT u.tenant_id, u.delivery_id, u.event_id, u.endpoint_id, u.state, nullif(u.order_key, ''), u.due_at, u.expires_at
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@deliveries::uuid[]), unnest(@events::uuid[]), unnest(@endpoints::uuid[]),
-	unnest(@states::smallint[]), unnest(@order_keys::text[]), unnest(@due::timestamptz[]))
-	AS u(tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at)
+	unnest(@states::smallint[]), unnest(@order_keys::text[]), unnest(@due::timestamptz[]),
+	unnest(@expires::timestamptz[])) AS u(tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at, expires_at)
 RETURNING seq, delivery_id;
 
 -- name: EnterAccepted :exec

@@ -117,6 +117,20 @@ USING (SELECT r.tenant_id, r.delivery_id FROM queue r WHERE (r.delivery_id < @be
 WHERE q.tenant_id = t.tenant_id AND q.delivery_id = t.delivery_id
 RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts;
 
+-- name: TakeExpiredRows :many
+-- Rows of deliveries that were not sent before their expiry.
+DELETE FROM queue q
+USING (SELECT r.tenant_id, r.delivery_id FROM queue r WHERE r.expires_at <= @now::timestamptz
+	ORDER BY r.expires_at LIMIT sqlc.arg('limit')::int FOR UPDATE SKIP LOCKED) t
+WHERE q.tenant_id = t.tenant_id AND q.delivery_id = t.delivery_id
+RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts, q.endpoint_id;
+
+-- name: BumpTakenLanes :exec
+-- Rows of these lanes, of any tenant, were taken away: their owners read again. In one order, so that no two wait for
+-- each other.
+UPDATE lanes SET rev = rev + 1
+WHERE endpoint_id IN (SELECT l.endpoint_id FROM lanes l WHERE l.endpoint_id = ANY(@endpoints::uuid[]) ORDER BY l.endpoint_id FOR UPDATE);
+
 -- name: FailDeliveries :many
 -- Ends deliveries whose queue rows were deleted; the result becomes dead letters.
 UPDATE deliveries d SET status = 3, reason = @reason, settled_at = now()

@@ -106,8 +106,8 @@ SELECT tenant_id, endpoint_id FROM listeners WHERE contact_at < now() - make_int
 SELECT contact_at FROM listeners
 WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND contact_at < now() - make_interval(secs => @seconds) FOR UPDATE;
 
--- name: EndListened :many
--- Ends deliveries of a deleted listener whose queue rows were deleted.
+-- name: CancelTaken :many
+-- Cancels deliveries whose queue rows were deleted.
 WITH ended AS (
 	UPDATE deliveries d SET status = 4, reason = @reason, settled_at = now()
 	FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[])) AS u(tenant_id, created_at, id)

@@ -94,7 +94,7 @@ SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
 -- name: ReadLanes :many
 -- The heads of lanes: ready rows above the lane's floor that the owner does not hold in memory.
 SELECT q.seq, q.gen, q.attempts, q.probes, q.tenant_id, q.endpoint_id, q.delivery_id, q.event_id, q.replay, q.first_id,
-	q.routing_version, coalesce(q.order_key, '')::text AS order_key
+	q.routing_version, coalesce(q.order_key, '')::text AS order_key, q.expires_at
 FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@floors::bigint[]), unnest(@limits::int[])) AS l(endpoint_id, floor, most)
 CROSS JOIN LATERAL (
 	SELECT * FROM queue r
@@ -107,7 +107,7 @@ CROSS JOIN LATERAL (
 -- cut; the first is never cut. An event that is missing from the result no longer exists. The LIMIT keeps this a
 -- look-up by key, even if the planner takes a partition for empty.
 SELECT s.tenant_id, s.created_at, s.id, s.type, s.key, s.channels, s.version, s.occurred_at, s.deliver_at, s.routing_version, s.external_id, s.traceparent,
-	s.content_type, s.external_id_unsent,
+	s.content_type, s.external_id_unsent, s.expires_at,
 	(s.total > @budget::bigint AND s.total > s.size)::boolean AS cut,
 	(CASE WHEN s.total <= @budget::bigint OR s.total = s.size THEN s.data END)::bytea AS data
 FROM (

@@ -276,10 +276,10 @@ func TestAnEventThatIsGoneOrExpungedEndsItsDeliveryAndNoOther(t *testing.T) {
 	h.settled(10*time.Second, delivery.Delivered, 1)
 	for i, name := range []string{"a.expunged", "a.gone"} {
 		dlv := h.deliveryOf(ids[i])
-		if status, reason, attempts := h.state(dlv); reason != delivery.Expired || attempts != 0 {
+		if status, reason, attempts := h.state(dlv); reason != delivery.RetentionEnded || attempts != 0 {
 			t.Errorf("%s: %s, %s after %d attempts; want failed, expired after none", name, status, reason, attempts)
 		}
-		if n := h.count("SELECT count(*) FROM dead_letters WHERE delivery_id = $1 AND event_type = $2 AND reason = $3", dlv, name, int16(delivery.Expired)); n != 1 {
+		if n := h.count("SELECT count(*) FROM dead_letters WHERE delivery_id = $1 AND event_type = $2 AND reason = $3", dlv, name, int16(delivery.RetentionEnded)); n != 1 {
 			t.Errorf("%s: no dead letter of its type", name)
 		}
 	}

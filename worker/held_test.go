@@ -82,7 +82,7 @@ func TestHeldDeliveriesExpireAfterTheirOwnerIsNotified(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dlv := range gone {
-		if status, reason, _ := h.state(dlv); status != delivery.Failed || reason != delivery.Expired {
+		if status, reason, _ := h.state(dlv); status != delivery.Failed || reason != delivery.RetentionEnded {
 			t.Errorf("%s, %s; want failed, expired", status, reason)
 		}
 	}

@@ -155,7 +155,7 @@ func (w *Worker) expire(jobs []*lanes.Job) {
 				EndpointID: j.EndpointID,
 				Gen:        j.Gen,
 				Attempts:   j.Attempts,
-				Decision:   delivery.Decision{Status: delivery.Failed, Reason: delivery.Expired},
+				Decision:   delivery.Decision{Status: delivery.Failed, Reason: delivery.RetentionEnded},
 			},
 		}
 	}

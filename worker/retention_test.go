@@ -92,7 +92,7 @@ func TestRetentionDropsDaysUnderLiveWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := h.count("SELECT count(*) FROM dead_letters JOIN deliveries d ON d.id = delivery_id WHERE d.reason = $1 AND d.created_at < $2",
-		int16(delivery.Expired), young); n != 4 {
+		int16(delivery.RetentionEnded), young); n != 4 {
 		t.Errorf("%d of the four deliveries that waited for too long are shown as dead letters", n)
 	}
 	if status, _, _ := h.state(lateReplay); status != delivery.Pending {
@@ -119,7 +119,7 @@ func TestRetentionDropsDaysUnderLiveWork(t *testing.T) {
 	if want := young.UTC().Truncate(24*time.Hour).AddDate(0, 0, -1); !oldest.Equal(want) {
 		t.Errorf("the oldest day is %s, want %s, which some tenant keeps", oldest.Format(time.DateOnly), want.Format(time.DateOnly))
 	}
-	if status, reason, _ := h.state(lateReplay); status != delivery.Failed || reason != delivery.Expired {
+	if status, reason, _ := h.state(lateReplay); status != delivery.Failed || reason != delivery.RetentionEnded {
 		t.Errorf("a week later the young delivery of an old event is %s, %s; want failed, expired", status, reason)
 	}
 	if n := h.count("SELECT count(*) FROM dead_letters WHERE delivery_id = $1 AND event_type = 'order.completed'", lateReplay); n != 1 {
@@ -245,7 +245,7 @@ func TestARowOfADroppedDayEndsAsExpired(t *testing.T) {
 	if got := ns(r.seen()); len(got) != 1 || got[0] != 7 {
 		t.Errorf("events %v were sent", got)
 	}
-	if n := h.count("SELECT count(*) FROM dead_letters WHERE reason = $1", int16(delivery.Expired)); n != 2 {
+	if n := h.count("SELECT count(*) FROM dead_letters WHERE reason = $1", int16(delivery.RetentionEnded)); n != 2 {
 		t.Errorf("%d dead letters say expired, want 2", n)
 	}
 	eventually(t, 10*time.Second, "the books say that they failed", func() bool {

@@ -156,7 +156,7 @@ func (w *Worker) Committed(b emit.Batch) []id.UUID {
 		fresh[i] = &send.Payload{Event: &e.Event}
 		for k := range e.Deliveries {
 			d := &e.Deliveries[k]
-			rows = append(rows, lanes.Fresh{Seq: d.Seq, EndpointID: d.EndpointID, DeliveryID: d.ID, Event: fresh[i]})
+			rows = append(rows, lanes.Fresh{Seq: d.Seq, EndpointID: d.EndpointID, DeliveryID: d.ID, Event: fresh[i], ExpiresAt: d.ExpiresAt})
 		}
 	}
 	w.events.add(fresh)
@@ -305,16 +305,19 @@ func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 	s := j.Lane.Settings()
 	number := int(j.Attempts) + 1
 	span := w.startSpan(j, s.Destination.Masked, number)
-	response, attempt := w.sender.Deliver(w.sending, s.Destination, send.Message{
-		Event:      j.Event,
-		EventID:    j.EventText(),
-		Delivery:   j.DeliveryID,
-		DeliveryID: j.DeliveryText(),
-		FirstID:    j.FirstText(),
-		Attempt:    number,
-		Replayed:   j.Replay,
-		Version:    j.Version(),
-	})
+	response, attempt := delivery.Result{Failure: delivery.FailExpired}, &queue.Attempt{}
+	if j.ExpiresAt == nil || time.Now().Before(*j.ExpiresAt) {
+		response, attempt = w.sender.Deliver(w.sending, s.Destination, send.Message{
+			Event:      j.Event,
+			EventID:    j.EventText(),
+			Delivery:   j.DeliveryID,
+			DeliveryID: j.DeliveryText(),
+			FirstID:    j.FirstText(),
+			Attempt:    number,
+			Replayed:   j.Replay,
+			Version:    j.Version(),
+		})
+	}
 	decision := delivery.Decide(s.Policy, number-int(j.Probes), response, rand.Float64())
 	if span != nil {
 		endSpan(span, response, attempt, decision)
@@ -331,7 +334,7 @@ func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 		o.LastError = lastError(response, attempt)
 	}
 	then := w.dispatch.Finish(j, o, time.Now())
-	if response.Failure == delivery.FailTransformation {
+	if response.Failure.NotTried() {
 		attempt, number = nil, int(j.Attempts) // nothing was sent, and no attempt is used up
 	}
 	w.results <- &result{

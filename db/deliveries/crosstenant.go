@@ -167,7 +167,7 @@ func from(p *sql.ScanAllDeliveriesParams, l *ListOptions) {
 		p.Source, p.Waiting, p.Held, p.Tried = "queue", !known, s == delivery.Held, s == delivery.Retrying
 	case l.Status == delivery.DeadLetter, known && s == delivery.Failed:
 		p.Source, p.Open = "dead_letters", l.Status == delivery.DeadLetter
-	case known && s == delivery.Canceled:
+	case known && s.Ended():
 		p.Source = "cancellations"
 	case known:
 		p.Status = int32(s)

@@ -25,7 +25,7 @@ func Failures(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, b
 	}
 	failed := page.Rows[:0]
 	for _, d := range page.Rows {
-		if d.ReplayedBy.IsZero() && d.Status != delivery.Canceled && d.Attempts > 0 {
+		if d.ReplayedBy.IsZero() && !d.Status.Ended() && d.Attempts > 0 {
 			failed = append(failed, d)
 		}
 	}

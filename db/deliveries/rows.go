@@ -46,7 +46,7 @@ func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *List
 		read = s.queue
 	case s.status == delivery.Failed, l.Status == delivery.DeadLetter:
 		read = s.deadLetters
-	case s.status == delivery.Canceled:
+	case s.status.Ended():
 		read = s.cancellations
 	case l.Status == delivery.AllFailed:
 		read = s.allFailed
@@ -131,12 +131,20 @@ func (s scan) ended() sql.ScanCancellationsParams {
 	}
 }
 
+// stored is the status as deliveries have it.
+func (s scan) stored() int32 {
+	if s.status.Ended() {
+		return int32(delivery.Canceled)
+	}
+	return int32(s.status)
+}
+
 // event reads the deliveries of an event.
 func (s scan) event(ctx context.Context) (scanned, error) {
 	r, err := s.q.ScanEvent(ctx, sql.ScanEventParams{
 		Newest:     !s.l.Ascending,
 		Archived:   s.l.Archived,
-		Status:     int32(s.status),
+		Status:     s.stored(),
 		EventType:  s.l.EventType,
 		TenantID:   s.tenant,
 		EventID:    s.l.Event,
@@ -156,7 +164,7 @@ func (s scan) deliveries(ctx context.Context) (scanned, error) {
 	r, err := s.q.ScanDeliveries(ctx, sql.ScanDeliveriesParams{
 		Newest:     !s.l.Ascending,
 		Archived:   s.l.Archived,
-		Status:     int32(s.status),
+		Status:     s.stored(),
 		EventType:  s.l.EventType,
 		TenantID:   s.tenant,
 		LowAt:      s.w.low.Time(),

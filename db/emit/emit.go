@@ -325,6 +325,9 @@ func newItem(tenant id.UUID, from *Item, result *Result) *item {
 	if !m.DeliverAt.IsZero() {
 		it.DeliverAt = &m.DeliverAt
 	}
+	if !m.ExpiresAt.IsZero() {
+		it.ExpiresAt = &m.ExpiresAt
+	}
 	if from.Trace.Valid() {
 		it.Traceparent = new(from.Trace.Stored())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"posthorn/db"
 	"posthorn/db/queue"
@@ -44,9 +45,23 @@ type endpointRoute struct {
 	id       id.UUID
 	ordering string
 	listens  bool
-	pulls    bool // a feed: its consumers read the log, and it has no deliveries
-	starting bool // it catches up: a job reads the log for it
+	pulls    bool          // a feed: its consumers read the log, and it has no deliveries
+	starting bool          // it catches up: a job reads the log for it
+	expires  time.Duration // of events without a time of their own; 0: never
 	routing.Route
+}
+
+// expiry is when a delivery of an event to the endpoint expires; nil: never. Seconds of the endpoint are counted from
+// when the event can be delivered.
+func (e *endpointRoute) expiry(it *item) *time.Time {
+	if it.ExpiresAt != nil || e.expires == 0 {
+		return it.ExpiresAt
+	}
+	from := it.CreatedAt
+	if it.DeliverAt != nil {
+		from = *it.DeliverAt
+	}
+	return new(from.Add(e.expires))
 }
 
 func newRoutes(d *db.DB) *routes {
@@ -164,6 +179,9 @@ func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRou
 			rule.Version = *e.PayloadVersion
 		}
 		route := endpointRoute{id: e.ID, ordering: e.Ordering, listens: e.Kind == string(endpoint.Listen), pulls: endpoint.Kind(e.Kind).Pulls(), starting: e.Starting}
+		if e.ExpiresAfterSeconds != nil {
+			route.expires = time.Duration(*e.ExpiresAfterSeconds) * time.Second
+		}
 		t.starting = t.starting || e.Starting
 		if same := known[e.ID]; same != nil {
 			route.Route = same.Follow(rule)
@@ -328,6 +346,7 @@ func (t *tenantRoutes) fanOut(ctx context.Context, it *item) error {
 				ID:         it.newDeliveryID(),
 				EndpointID: e.id,
 				OrderKey:   e.orderKey(it),
+				ExpiresAt:  e.expiry(it),
 			})
 			if e.listens {
 				it.Aside++

@@ -66,7 +66,7 @@ func ExpireHeld(ctx context.Context, d *db.DB, h sql.HoldingEndpointsRow, now ti
 		for i, r := range rows {
 			taken[i] = queue.TakenRow(r)
 		}
-		return queue.FailTaken(ctx, q, taken, delivery.Expired)
+		return queue.FailTaken(ctx, q, taken, delivery.RetentionEnded)
 	})
 	if db.IsNotFound(err) {
 		return false, nil

@@ -117,6 +117,7 @@ func Of(row sql.Event) show.Event {
 		TraceID:     trace.ID(row.Traceparent),
 		CreatedAt:   row.CreatedAt,
 		OccurredAt:  db.OrZero(row.OccurredAt),
+		ExpiresAt:   db.OrZero(row.ExpiresAt),
 		DeliverAt:   db.OrZero(row.DeliverAt),
 		Data:        row.Data,
 	}

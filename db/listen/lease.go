@@ -112,7 +112,7 @@ func leaseRows(
 				EndpointID: endpointID,
 				Gen:        r.Gen,
 				Attempts:   r.Attempts,
-				Decision:   delivery.Decision{Status: delivery.Failed, Reason: delivery.Expired},
+				Decision:   delivery.Decision{Status: delivery.Failed, Reason: delivery.RetentionEnded},
 			})
 			continue
 		} else if err != nil {

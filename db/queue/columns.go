@@ -51,6 +51,7 @@ type (
 		Traceparents    []string
 		ContentTypes    []string
 		Unsent          []bool
+		Expires         []*time.Time
 	}
 	// queueColumns are those of InsertQueue.
 	queueColumns struct {
@@ -61,5 +62,6 @@ type (
 		States     []int16
 		OrderKeys  []string
 		Due        []*time.Time
+		Expires    []*time.Time
 	}
 )

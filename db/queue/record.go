@@ -360,10 +360,19 @@ func queueDeliveries(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 	}
 }
 
-// queueUnsent fails deliveries of one day that ended without a request. Their day and its rows are possibly dropped.
+// queueUnsent ends deliveries of one day that ended without a request. Their day and its rows are possibly dropped.
 func queueUnsent(b *pgx.Batch, group []*Outcome) {
+	var late sql.CancelTakenParams
 	reasons := map[delivery.Reason]*sql.FailDeliveriesParams{}
 	for _, o := range group {
+		if o.Decision.Status == delivery.Canceled {
+			late.Reason = o.Decision.Reason
+			late.Tenants = append(late.Tenants, o.TenantID)
+			late.Ids = append(late.Ids, o.DeliveryID)
+			late.Created = append(late.Created, o.DeliveryID.Time())
+			late.Low, late.High = db.Widen(late.Low, late.High, o.DeliveryID.Time())
+			continue
+		}
 		p := reasons[o.Decision.Reason]
 		if p == nil {
 			p = &sql.FailDeliveriesParams{Reason: o.Decision.Reason}
@@ -374,6 +383,9 @@ func queueUnsent(b *pgx.Batch, group []*Outcome) {
 		p.Ids = append(p.Ids, o.DeliveryID)
 		p.Created = append(p.Created, created)
 		p.Low, p.High = db.Widen(p.Low, p.High, created)
+	}
+	if len(late.Ids) > 0 {
+		b.Queue(sql.CancelTaken, db.Args(late)...)
 	}
 	for _, p := range reasons {
 		b.Queue(sql.FailDeliveries, db.Args(*p)...)

@@ -49,7 +49,8 @@ type NewDelivery struct {
 	OrderKey   string // empty: unordered
 	// Seq is the number of its queue row once it is stored and ready. 0: unknown, or the row waits for its time or its
 	// key.
-	Seq int64
+	Seq       int64
+	ExpiresAt *time.Time // after which it is not sent; nil: never
 }
 
 // FirstAnswer is the result of the first request under an idempotency key.
@@ -255,6 +256,7 @@ func queueEvents(b *pgx.Batch, events []*NewEvent, statement string) *pgx.Queued
 		Traceparents:    make([]string, n),
 		ContentTypes:    make([]string, n),
 		Unsent:          make([]bool, n),
+		Expires:         make([]*time.Time, n),
 	}
 	for i, e := range events {
 		p.Tenants[i], p.Created[i], p.Ids[i], p.Types[i], p.Datas[i] = e.TenantID, e.CreatedAt, e.ID, e.Type, e.Data
@@ -276,7 +278,7 @@ func queueEvents(b *pgx.Batch, events []*NewEvent, statement string) *pgx.Queued
 			p.ContentTypes[i] = *e.ContentType
 		}
 		p.Unsent[i] = e.ExternalIDUnsent != nil
-		p.Occurred[i], p.Deliver[i] = e.OccurredAt, e.DeliverAt
+		p.Occurred[i], p.Deliver[i], p.Expires[i] = e.OccurredAt, e.DeliverAt, e.ExpiresAt
 	}
 	return b.Queue(statement, db.Args(p)...)
 }
@@ -345,7 +347,7 @@ func queueFanOut(b *pgx.Batch, events []*NewEvent) {
 		Endpoints: make([]id.UUID, 0, n),
 		Types:     make([]string, 0, n),
 	}
-	p := queueColumns{States: make([]int16, 0, n), OrderKeys: make([]string, 0, n), Due: make([]*time.Time, 0, n)}
+	p := queueColumns{States: make([]int16, 0, n), OrderKeys: make([]string, 0, n), Due: make([]*time.Time, 0, n), Expires: make([]*time.Time, 0, n)}
 	for _, e := range events {
 		for i := range e.Deliveries {
 			v := &e.Deliveries[i]
@@ -359,6 +361,7 @@ func queueFanOut(b *pgx.Batch, events []*NewEvent) {
 			p.States = append(p.States, firstState(e, v))
 			p.OrderKeys = append(p.OrderKeys, v.OrderKey)
 			p.Due = append(p.Due, e.DeliverAt)
+			p.Expires = append(p.Expires, v.ExpiresAt)
 			totals.At(e.TenantID, created).Accepted++
 		}
 	}

@@ -2,6 +2,8 @@ package queue
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"posthorn/db"
@@ -32,7 +34,7 @@ func FailDeletedEndpoint(ctx context.Context, d *db.DB, endpointID id.UUID, most
 		case err != nil && !db.IsNoRows(err):
 			return err
 		case kind == string(endpoint.Listen):
-			return cancelTaken(ctx, q, rows)
+			return cancelTaken(ctx, q, rows, delivery.EndpointDeleted)
 		}
 		return FailTaken(ctx, q, rows, delivery.EndpointDeleted)
 	})
@@ -58,7 +60,7 @@ func FailBefore(ctx context.Context, d *db.DB, before, overdue time.Time, most i
 		for i, r := range rows {
 			taken[i] = TakenRow(r)
 		}
-		return FailTaken(ctx, q, taken, delivery.Expired)
+		return FailTaken(ctx, q, taken, delivery.RetentionEnded)
 	})
 	return n, err
 }
@@ -103,15 +105,42 @@ func FailTaken(ctx context.Context, q *sql.Queries, rows []TakenRow, reason deli
 	return ledger.EnterSettled(ctx, q, totals)
 }
 
-// cancelTaken cancels the deliveries of queue rows of a deleted listener.
-func cancelTaken(ctx context.Context, q *sql.Queries, rows []TakenRow) error {
+// EndExpired ends at most `most` deliveries that were not delivered before their expiry at now, and returns how many it
+// found.
+func EndExpired(ctx context.Context, d *db.DB, now time.Time, most int32) (n int, err error) {
+	err = d.Worker(ctx, func(q *sql.Queries) error {
+		rows, err := q.TakeExpiredRows(ctx, now, most)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		n = len(rows)
+		taken, lanes := make([]TakenRow, n), map[id.UUID]bool{}
+		for i, r := range rows {
+			taken[i] = TakenRow{TenantID: r.TenantID, DeliveryID: r.DeliveryID, EventID: r.EventID, Attempts: r.Attempts}
+			lanes[r.EndpointID] = true
+		}
+		if err := cancelTaken(ctx, q, taken, delivery.PastExpiry); err != nil {
+			return err
+		}
+		// The next of an ordering key can go.
+		woken := slices.SortedFunc(maps.Keys(lanes), id.UUID.Compare)
+		if err := q.BumpTakenLanes(ctx, woken); err != nil {
+			return err
+		}
+		return q.NotifyWake(ctx, db.WakePayload(woken, false))
+	})
+	return n, err
+}
+
+// cancelTaken cancels the deliveries of queue rows that were just deleted.
+func cancelTaken(ctx context.Context, q *sql.Queries, rows []TakenRow, reason delivery.Reason) error {
 	totals := ledger.Totals{}
-	days := map[int64]*sql.EndListenedParams{}
+	days := map[int64]*sql.CancelTakenParams{}
 	for _, r := range rows {
 		created := r.DeliveryID.Time()
 		p := days[created.Unix()/86400]
 		if p == nil {
-			p = &sql.EndListenedParams{Reason: delivery.EndpointDeleted}
+			p = &sql.CancelTakenParams{Reason: reason}
 			days[created.Unix()/86400] = p
 		}
 		p.Tenants = append(p.Tenants, r.TenantID)
@@ -121,7 +150,7 @@ func cancelTaken(ctx context.Context, q *sql.Queries, rows []TakenRow) error {
 		totals.At(r.TenantID, created).Canceled++
 	}
 	for _, p := range days {
-		if _, err := q.EndListened(ctx, *p); err != nil {
+		if _, err := q.CancelTaken(ctx, *p); err != nil {
 			return err
 		}
 	}

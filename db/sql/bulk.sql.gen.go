@@ -972,7 +972,7 @@ func (q *Queries) LockBulkJob(ctx context.Context, tenantID id.UUID, iD id.UUID)
 }
 
 const LockDropped = `-- name: LockDropped :many
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at, routing_version FROM queue
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at, routing_version, expires_at FROM queue
 WHERE tenant_id = $1 AND endpoint_id = $2 AND state IN (0, 1, 2) AND seq <= $3::bigint
 LIMIT $4::int FOR UPDATE SKIP LOCKED
 `
@@ -1017,6 +1017,7 @@ func (q *Queries) LockDropped(ctx context.Context, arg LockDroppedParams) ([]Que
 			&i.FirstID,
 			&i.TriedAt,
 			&i.RoutingVersion,
+			&i.ExpiresAt,
 		); err != nil {
 			return nil, err
 		}
@@ -1029,7 +1030,7 @@ func (q *Queries) LockDropped(ctx context.Context, arg LockDroppedParams) ([]Que
 }
 
 const LockFreeQueued = `-- name: LockFreeQueued :many
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at, routing_version FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE SKIP LOCKED
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at, routing_version, expires_at FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE SKIP LOCKED
 `
 
 // The queue rows of these deliveries that no other transaction holds.
@@ -1060,6 +1061,7 @@ func (q *Queries) LockFreeQueued(ctx context.Context, tenantID id.UUID, ids []id
 			&i.FirstID,
 			&i.TriedAt,
 			&i.RoutingVersion,
+			&i.ExpiresAt,
 		); err != nil {
 			return nil, err
 		}
@@ -1103,7 +1105,7 @@ func (q *Queries) LockLetters(ctx context.Context, tenantID id.UUID, ids []id.UU
 }
 
 const LockManyQueued = `-- name: LockManyQueued :many
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at, routing_version FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at, routing_version, expires_at FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE
 `
 
 func (q *Queries) LockManyQueued(ctx context.Context, tenantID id.UUID, ids []id.UUID) ([]Queue, error) {
@@ -1133,6 +1135,7 @@ func (q *Queries) LockManyQueued(ctx context.Context, tenantID id.UUID, ids []id
 			&i.FirstID,
 			&i.TriedAt,
 			&i.RoutingVersion,
+			&i.ExpiresAt,
 		); err != nil {
 			return nil, err
 		}

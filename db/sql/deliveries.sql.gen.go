@@ -798,7 +798,7 @@ func (q *Queries) LockDelivery(ctx context.Context, arg LockDeliveryParams) (Del
 }
 
 const LockQueued = `-- name: LockQueued :one
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at, routing_version FROM queue WHERE tenant_id = $1 AND delivery_id = $2 FOR UPDATE
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at, routing_version, expires_at FROM queue WHERE tenant_id = $1 AND delivery_id = $2 FOR UPDATE
 `
 
 // The row of a waiting delivery, for who changes it. Taking the lock also gives the transaction its number, which it
@@ -824,6 +824,7 @@ func (q *Queries) LockQueued(ctx context.Context, tenantID id.UUID, deliveryID i
 		&i.FirstID,
 		&i.TriedAt,
 		&i.RoutingVersion,
+		&i.ExpiresAt,
 	)
 	return i, err
 }
@@ -922,7 +923,7 @@ func (q *Queries) QueueReplay(ctx context.Context, arg QueueReplayParams) error 
 
 const ReadDeliveries = `-- name: ReadDeliveries :many
 SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id, d.routing_version, q.due_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
-	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
+	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, q.expires_at, coalesce(l.held, false)::boolean AS held,
 	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x
 		WHERE x.tenant_id = d.tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived AND x.trial IS NOT TRUE))::boolean AS dead,
 	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = d.tenant_id AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
@@ -955,6 +956,7 @@ type ReadDeliveriesRow struct {
 	QueueState     int16
 	Asked          bool
 	OrderKey       *string
+	ExpiresAt      *time.Time
 	Held           bool
 	Dead           bool
 	ReplayedBy     id.UUID
@@ -1007,6 +1009,7 @@ func (q *Queries) ReadDeliveries(ctx context.Context, arg ReadDeliveriesParams) 
 			&i.QueueState,
 			&i.Asked,
 			&i.OrderKey,
+			&i.ExpiresAt,
 			&i.Held,
 			&i.Dead,
 			&i.ReplayedBy,

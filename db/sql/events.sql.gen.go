@@ -54,7 +54,7 @@ func (q *Queries) EventOfIdempotencyKey(ctx context.Context, key string) (id.UUI
 const EventsByID = `-- name: EventsByID :many
 SELECT e.tenant_id, e.created_at, e.id, e.type, (CASE WHEN $1::int > 0 THEN substring(e.data, 1, $1) END)::bytea AS data, e.key, e.channels,
 	e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id,
-	e.content_type, e.external_id_unsent
+	e.content_type, e.external_id_unsent, e.expires_at
 FROM ROWS FROM (unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(id, created_at)
 JOIN events e ON e.tenant_id = $4 AND e.created_at = u.created_at AND e.id = u.id
 	AND e.created_at BETWEEN $5::timestamptz AND $6::timestamptz
@@ -85,6 +85,7 @@ type EventsByIDRow struct {
 	ExternalID       *string
 	ContentType      *string
 	ExternalIDUnsent *bool
+	ExpiresAt        *time.Time
 }
 
 // Events by id, created between two moments, with so many bytes of their data; none: without data.
@@ -120,6 +121,7 @@ func (q *Queries) EventsByID(ctx context.Context, arg EventsByIDParams) ([]Event
 			&i.ExternalID,
 			&i.ContentType,
 			&i.ExternalIDUnsent,
+			&i.ExpiresAt,
 		); err != nil {
 			return nil, err
 		}
@@ -243,7 +245,7 @@ func (q *Queries) FirstDeliveriesOfEvent(ctx context.Context, arg FirstDeliverie
 
 const GetEvent = `-- name: GetEvent :one
 
-SELECT tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, traceparent, external_id, content_type, external_id_unsent FROM events WHERE tenant_id = $1 AND created_at = $2 AND id = $3
+SELECT tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, traceparent, external_id, content_type, external_id_unsent, expires_at FROM events WHERE tenant_id = $1 AND created_at = $2 AND id = $3
 `
 
 type GetEventParams struct {
@@ -273,6 +275,7 @@ func (q *Queries) GetEvent(ctx context.Context, arg GetEventParams) (Event, erro
 		&i.ExternalID,
 		&i.ContentType,
 		&i.ExternalIDUnsent,
+		&i.ExpiresAt,
 	)
 	return i, err
 }

@@ -120,9 +120,9 @@ func (q *Queries) ExportDeliveries(ctx context.Context, arg ExportDeliveriesPara
 const ExportEvents = `-- name: ExportEvents :many
 
 SELECT y.tenant_id, y.created_at, y.id, y.type, y.data, y.key, y.channels, y.version, y.occurred_at, y.deliver_at, y.routing_version,
-	y.traceparent, y.external_id, y.content_type, y.external_id_unsent FROM (
-	SELECT x.tenant_id, x.created_at, x.id, x.type, x.data, x.key, x.channels, x.version, x.occurred_at, x.deliver_at, x.routing_version, x.traceparent, x.external_id, x.content_type, x.external_id_unsent, row_number() OVER w AS place, sum(coalesce(octet_length(x.data), 0)) OVER w AS so_far FROM (
-		SELECT e.tenant_id, e.created_at, e.id, e.type, e.data, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id, e.content_type, e.external_id_unsent FROM events e
+	y.traceparent, y.external_id, y.content_type, y.external_id_unsent, y.expires_at FROM (
+	SELECT x.tenant_id, x.created_at, x.id, x.type, x.data, x.key, x.channels, x.version, x.occurred_at, x.deliver_at, x.routing_version, x.traceparent, x.external_id, x.content_type, x.external_id_unsent, x.expires_at, row_number() OVER w AS place, sum(coalesce(octet_length(x.data), 0)) OVER w AS so_far FROM (
+		SELECT e.tenant_id, e.created_at, e.id, e.type, e.data, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id, e.content_type, e.external_id_unsent, e.expires_at FROM events e
 		WHERE e.tenant_id = $1 AND e.created_at BETWEEN $2::timestamptz AND $3::timestamptz
 			AND (e.created_at, e.id) > ($2, $4::uuid) AND (e.created_at, e.id) < ($3, $5::uuid)
 		ORDER BY e.created_at, e.id LIMIT $6::int
@@ -179,6 +179,7 @@ func (q *Queries) ExportEvents(ctx context.Context, arg ExportEventsParams) ([]E
 			&i.ExternalID,
 			&i.ContentType,
 			&i.ExternalIDUnsent,
+			&i.ExpiresAt,
 		); err != nil {
 			return nil, err
 		}

@@ -167,15 +167,15 @@ func (q *Queries) InsertDeliveries(ctx context.Context, arg InsertDeliveriesPara
 }
 
 const InsertEvents = `-- name: InsertEvents :exec
-INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent)
+INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent, expires_at)
 SELECT u.tenant_id, u.created_at, u.id, u.type, u.data, nullif(u.key, ''), string_to_array(nullif(u.channels, ''), chr(31)),
 	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, ''), nullif(u.traceparent, ''),
-	nullif(u.content_type, ''), nullif(u.external_id_unsent, false)
+	nullif(u.content_type, ''), nullif(u.external_id_unsent, false), u.expires_at
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[]), unnest($3::uuid[]), unnest($4::text[]),
 	unnest($5::bytea[]), unnest($6::text[]), unnest($7::text[]), unnest($8::text[]),
 	unnest($9::timestamptz[]), unnest($10::timestamptz[]), unnest($11::bigint[]), unnest($12::text[]),
-	unnest($13::text[]), unnest($14::text[]), unnest($15::boolean[]))
-	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent)
+	unnest($13::text[]), unnest($14::text[]), unnest($15::boolean[]), unnest($16::timestamptz[]))
+	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent, expires_at)
 `
 
 type InsertEventsParams struct {
@@ -194,6 +194,7 @@ type InsertEventsParams struct {
 	Traceparents    []string
 	ContentTypes    []string
 	Unsent          []bool
+	Expires         []time.Time
 }
 
 func (q *Queries) InsertEvents(ctx context.Context, arg InsertEventsParams) error {
@@ -213,20 +214,21 @@ func (q *Queries) InsertEvents(ctx context.Context, arg InsertEventsParams) erro
 		arg.Traceparents,
 		arg.ContentTypes,
 		arg.Unsent,
+		arg.Expires,
 	)
 	return err
 }
 
 const InsertEventsOnce = `-- name: InsertEventsOnce :many
-INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent)
+INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent, expires_at)
 SELECT u.tenant_id, u.created_at, u.id, u.type, u.data, nullif(u.key, ''), string_to_array(nullif(u.channels, ''), chr(31)),
 	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, ''), nullif(u.traceparent, ''),
-	nullif(u.content_type, ''), nullif(u.external_id_unsent, false)
+	nullif(u.content_type, ''), nullif(u.external_id_unsent, false), u.expires_at
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[]), unnest($3::uuid[]), unnest($4::text[]),
 	unnest($5::bytea[]), unnest($6::text[]), unnest($7::text[]), unnest($8::text[]),
 	unnest($9::timestamptz[]), unnest($10::timestamptz[]), unnest($11::bigint[]), unnest($12::text[]),
-	unnest($13::text[]), unnest($14::text[]), unnest($15::boolean[]))
-	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent)
+	unnest($13::text[]), unnest($14::text[]), unnest($15::boolean[]), unnest($16::timestamptz[]))
+	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent, expires_at)
 ON CONFLICT DO NOTHING
 RETURNING id
 `
@@ -247,6 +249,7 @@ type InsertEventsOnceParams struct {
 	Traceparents    []string
 	ContentTypes    []string
 	Unsent          []bool
+	Expires         []time.Time
 }
 
 // The same after a COMMIT of unknown outcome: an event that is there already is left out of the result, and waits for
@@ -268,6 +271,7 @@ func (q *Queries) InsertEventsOnce(ctx context.Context, arg InsertEventsOncePara
 		arg.Traceparents,
 		arg.ContentTypes,
 		arg.Unsent,
+		arg.Expires,
 	)
 	if err != nil {
 		return nil, err
@@ -288,11 +292,11 @@ func (q *Queries) InsertEventsOnce(ctx context.Context, arg InsertEventsOncePara
 }
 
 const InsertQueue = `-- name: InsertQueue :many
-INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at)
-SELECT u.tenant_id, u.delivery_id, u.event_id, u.endpoint_id, u.state, nullif(u.order_key, ''), u.due_at
+INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at, expires_at)
+SELECT u.tenant_id, u.delivery_id, u.event_id, u.endpoint_id, u.state, nullif(u.order_key, ''), u.due_at, u.expires_at
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::uuid[]),
-	unnest($5::smallint[]), unnest($6::text[]), unnest($7::timestamptz[]))
-	AS u(tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at)
+	unnest($5::smallint[]), unnest($6::text[]), unnest($7::timestamptz[]),
+	unnest($8::timestamptz[])) AS u(tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at, expires_at)
 RETURNING seq, delivery_id
 `
 
@@ -304,6 +308,7 @@ type InsertQueueParams struct {
 	States     []int16
 	OrderKeys  []string
 	Due        []time.Time
+	Expires    []time.Time
 }
 
 type InsertQueueRow struct {
@@ -322,6 +327,7 @@ func (q *Queries) InsertQueue(ctx context.Context, arg InsertQueueParams) ([]Ins
 		arg.States,
 		arg.OrderKeys,
 		arg.Due,
+		arg.Expires,
 	)
 	if err != nil {
 		return nil, err
@@ -342,7 +348,7 @@ func (q *Queries) InsertQueue(ctx context.Context, arg InsertQueueParams) ([]Ins
 }
 
 const RoutingEndpoints = `-- name: RoutingEndpoints :many
-SELECT tenant_id, id, kind, event_types, filter, channels, ordering, status, when_held, payload_version,
+SELECT tenant_id, id, kind, event_types, filter, channels, ordering, status, when_held, payload_version, expires_after_seconds,
 	EXISTS (SELECT 1 FROM endpoint_starts s WHERE s.tenant_id = endpoints.tenant_id AND s.endpoint_id = endpoints.id)::boolean AS starting
 FROM endpoints
 WHERE tenant_id = ANY($1::uuid[]) AND deleted_at IS NULL
@@ -350,17 +356,18 @@ ORDER BY tenant_id, id
 `
 
 type RoutingEndpointsRow struct {
-	TenantID       id.UUID
-	ID             id.UUID
-	Kind           string
-	EventTypes     []string
-	Filter         *string
-	Channels       []string
-	Ordering       string
-	Status         string
-	WhenHeld       string
-	PayloadVersion *string
-	Starting       bool
+	TenantID            id.UUID
+	ID                  id.UUID
+	Kind                string
+	EventTypes          []string
+	Filter              *string
+	Channels            []string
+	Ordering            string
+	Status              string
+	WhenHeld            string
+	PayloadVersion      *string
+	ExpiresAfterSeconds *int32
+	Starting            bool
 }
 
 func (q *Queries) RoutingEndpoints(ctx context.Context, tenants []id.UUID) ([]RoutingEndpointsRow, error) {
@@ -383,6 +390,7 @@ func (q *Queries) RoutingEndpoints(ctx context.Context, tenants []id.UUID) ([]Ro
 			&i.Status,
 			&i.WhenHeld,
 			&i.PayloadVersion,
+			&i.ExpiresAfterSeconds,
 			&i.Starting,
 		); err != nil {
 			return nil, err

@@ -16,7 +16,7 @@ import (
 const ActivateEndpoint = `-- name: ActivateEndpoint :one
 UPDATE endpoints SET status = 'active', status_reason = '', status_at = now(), verified_at = now(), updated_at = now()
 WHERE tenant_id = $1 AND id = $2 AND status IN ('unverified', 'disabled') AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds
 `
 
 // No row: the endpoint was changed, paused or deleted while it was being verified.
@@ -74,8 +74,21 @@ func (q *Queries) ActivateEndpoint(ctx context.Context, tenantID id.UUID, iD id.
 		&i.CertificateEndsAt,
 		&i.PublicSignature,
 		&i.Transformation,
+		&i.ExpiresAfterSeconds,
 	)
 	return i, err
+}
+
+const BumpTakenLanes = `-- name: BumpTakenLanes :exec
+UPDATE lanes SET rev = rev + 1
+WHERE endpoint_id IN (SELECT l.endpoint_id FROM lanes l WHERE l.endpoint_id = ANY($1::uuid[]) ORDER BY l.endpoint_id FOR UPDATE)
+`
+
+// Rows of these lanes, of any tenant, were taken away: their owners read again. In one order, so that no two wait for
+// each other.
+func (q *Queries) BumpTakenLanes(ctx context.Context, endpoints []id.UUID) error {
+	_, err := q.db.Exec(ctx, BumpTakenLanes, endpoints)
+	return err
 }
 
 const ClaimPeriodic = `-- name: ClaimPeriodic :one
@@ -484,7 +497,7 @@ func (q *Queries) KeptDays(ctx context.Context, before id.UUID, now time.Time) (
 }
 
 const LimitRate = `-- name: LimitRate :one
-UPDATE endpoints SET rate_limit = $1, updated_at = now() WHERE tenant_id = $2 AND id = $3 RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation
+UPDATE endpoints SET rate_limit = $1, updated_at = now() WHERE tenant_id = $2 AND id = $3 RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds
 `
 
 type LimitRateParams struct {
@@ -547,6 +560,7 @@ func (q *Queries) LimitRate(ctx context.Context, arg LimitRateParams) (Endpoint,
 		&i.CertificateEndsAt,
 		&i.PublicSignature,
 		&i.Transformation,
+		&i.ExpiresAfterSeconds,
 	)
 	return i, err
 }
@@ -789,6 +803,49 @@ func (q *Queries) TakeDeletedRows(ctx context.Context, endpoint id.UUID, limit i
 			&i.DeliveryID,
 			&i.EventID,
 			&i.Attempts,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const TakeExpiredRows = `-- name: TakeExpiredRows :many
+DELETE FROM queue q
+USING (SELECT r.tenant_id, r.delivery_id FROM queue r WHERE r.expires_at <= $1::timestamptz
+	ORDER BY r.expires_at LIMIT $2::int FOR UPDATE SKIP LOCKED) t
+WHERE q.tenant_id = t.tenant_id AND q.delivery_id = t.delivery_id
+RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts, q.endpoint_id
+`
+
+type TakeExpiredRowsRow struct {
+	TenantID   id.UUID
+	DeliveryID id.UUID
+	EventID    id.UUID
+	Attempts   int16
+	EndpointID id.UUID
+}
+
+// Rows of deliveries that were not sent before their expiry.
+func (q *Queries) TakeExpiredRows(ctx context.Context, now time.Time, limit int32) ([]TakeExpiredRowsRow, error) {
+	rows, err := q.db.Query(ctx, TakeExpiredRows, now, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TakeExpiredRowsRow{}
+	for rows.Next() {
+		var i TakeExpiredRowsRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.DeliveryID,
+			&i.EventID,
+			&i.Attempts,
+			&i.EndpointID,
 		); err != nil {
 			return nil, err
 		}

@@ -79,6 +79,56 @@ func (q *Queries) BeginStream(ctx context.Context, tenantID id.UUID, endpointID 
 	return stream, err
 }
 
+const CancelTaken = `-- name: CancelTaken :many
+WITH ended AS (
+	UPDATE deliveries d SET status = 4, reason = $1, settled_at = now()
+	FROM ROWS FROM (unnest($4::uuid[]), unnest($5::timestamptz[]), unnest($6::uuid[])) AS u(tenant_id, created_at, id)
+	WHERE d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id AND d.created_at BETWEEN $2 AND $3
+	RETURNING d.tenant_id, d.id, d.endpoint_id, d.event_type, d.attempts
+)
+INSERT INTO cancellations (tenant_id, delivery_id, endpoint_id, event_type, attempted)
+SELECT tenant_id, id, endpoint_id, event_type, attempts > 0 FROM ended
+ON CONFLICT (tenant_id, delivery_id) DO NOTHING
+RETURNING delivery_id
+`
+
+type CancelTakenParams struct {
+	Reason  delivery.Reason
+	Low     time.Time
+	High    time.Time
+	Tenants []id.UUID
+	Created []time.Time
+	Ids     []id.UUID
+}
+
+// Cancels deliveries whose queue rows were deleted.
+func (q *Queries) CancelTaken(ctx context.Context, arg CancelTakenParams) ([]id.UUID, error) {
+	rows, err := q.db.Query(ctx, CancelTaken,
+		arg.Reason,
+		arg.Low,
+		arg.High,
+		arg.Tenants,
+		arg.Created,
+		arg.Ids,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []id.UUID{}
+	for rows.Next() {
+		var delivery_id id.UUID
+		if err := rows.Scan(&delivery_id); err != nil {
+			return nil, err
+		}
+		items = append(items, delivery_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const CountLeased = `-- name: CountLeased :one
 SELECT count(*) FROM handed_out h
 JOIN queue q ON q.tenant_id = h.tenant_id AND q.delivery_id = h.delivery_id AND q.gen = h.gen
@@ -105,56 +155,6 @@ func (q *Queries) CountListeners(ctx context.Context, tenantID id.UUID) (int64, 
 	var count int64
 	err := row.Scan(&count)
 	return count, err
-}
-
-const EndListened = `-- name: EndListened :many
-WITH ended AS (
-	UPDATE deliveries d SET status = 4, reason = $1, settled_at = now()
-	FROM ROWS FROM (unnest($4::uuid[]), unnest($5::timestamptz[]), unnest($6::uuid[])) AS u(tenant_id, created_at, id)
-	WHERE d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id AND d.created_at BETWEEN $2 AND $3
-	RETURNING d.tenant_id, d.id, d.endpoint_id, d.event_type, d.attempts
-)
-INSERT INTO cancellations (tenant_id, delivery_id, endpoint_id, event_type, attempted)
-SELECT tenant_id, id, endpoint_id, event_type, attempts > 0 FROM ended
-ON CONFLICT (tenant_id, delivery_id) DO NOTHING
-RETURNING delivery_id
-`
-
-type EndListenedParams struct {
-	Reason  delivery.Reason
-	Low     time.Time
-	High    time.Time
-	Tenants []id.UUID
-	Created []time.Time
-	Ids     []id.UUID
-}
-
-// Ends deliveries of a deleted listener whose queue rows were deleted.
-func (q *Queries) EndListened(ctx context.Context, arg EndListenedParams) ([]id.UUID, error) {
-	rows, err := q.db.Query(ctx, EndListened,
-		arg.Reason,
-		arg.Low,
-		arg.High,
-		arg.Tenants,
-		arg.Created,
-		arg.Ids,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []id.UUID{}
-	for rows.Next() {
-		var delivery_id id.UUID
-		if err := rows.Scan(&delivery_id); err != nil {
-			return nil, err
-		}
-		items = append(items, delivery_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const ForgetListener = `-- name: ForgetListener :exec
@@ -292,7 +292,7 @@ func (q *Queries) LockListener(ctx context.Context, arg LockListenerParams) (int
 const MakeListener = `-- name: MakeListener :one
 UPDATE endpoints SET status = 'active', status_at = now(), verified_at = now()
 WHERE tenant_id = $1 AND id = $2
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds
 `
 
 // Of an endpoint that was just created. It is active at once: the creator's key is proof enough.
@@ -350,6 +350,7 @@ func (q *Queries) MakeListener(ctx context.Context, tenantID id.UUID, iD id.UUID
 		&i.CertificateEndsAt,
 		&i.PublicSignature,
 		&i.Transformation,
+		&i.ExpiresAfterSeconds,
 	)
 	return i, err
 }
@@ -435,7 +436,7 @@ func (q *Queries) PeekListener(ctx context.Context, tenantID id.UUID, endpointID
 const SetListening = `-- name: SetListening :one
 UPDATE endpoints SET status = $1, status_reason = $2, when_held = $3, status_at = now(), updated_at = now()
 WHERE tenant_id = $4 AND id = $5 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds
 `
 
 type SetListeningParams struct {
@@ -507,6 +508,7 @@ func (q *Queries) SetListening(ctx context.Context, arg SetListeningParams) (End
 		&i.CertificateEndsAt,
 		&i.PublicSignature,
 		&i.Transformation,
+		&i.ExpiresAfterSeconds,
 	)
 	return i, err
 }

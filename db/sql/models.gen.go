@@ -231,56 +231,57 @@ type EgressProxy struct {
 }
 
 type Endpoint struct {
-	TenantID           id.UUID
-	ID                 id.UUID
-	URL                string
-	Description        string
-	EventTypes         []string
-	Filter             *string
-	Channels           []string
-	Format             string
-	Prefix             string
-	RetryPolicy        string
-	RetryDelays        []int32
-	RetryClientErrors  bool
-	TimeoutSeconds     int32
-	MaxInFlight        int32
-	RateLimit          *int32
-	Burst              *int32
-	Ordering           string
-	PayloadVersion     *string
-	AcceptConflict     bool
-	Verification       string
-	Metadata           json.RawMessage
-	CustomHeaders      []byte
-	SensitiveHeaders   []string
-	Status             string
-	StatusReason       string
-	StatusAt           time.Time
-	VerifiedAt         *time.Time
-	SlotSecretID       *id.UUID
-	CreatedAt          time.Time
-	UpdatedAt          time.Time
-	DeletedAt          *time.Time
-	WhenHeld           string
-	Kind               string
-	Connection         []byte
-	RetryJitter        *float64
-	RotationSignatures string
-	TypeField          string
-	CircuitBreaker     bool
-	SendTraceparent    bool
-	ExternalID         *string
-	Wire               []byte
-	AlsoSecret         []byte
-	RetryFull          bool
-	MutedAt            *time.Time
-	MutedUntil         *time.Time
-	ResumeAt           *time.Time
-	Credentials        []byte
-	CertificateEndsAt  *time.Time
-	PublicSignature    string
-	Transformation     []byte
+	TenantID            id.UUID
+	ID                  id.UUID
+	URL                 string
+	Description         string
+	EventTypes          []string
+	Filter              *string
+	Channels            []string
+	Format              string
+	Prefix              string
+	RetryPolicy         string
+	RetryDelays         []int32
+	RetryClientErrors   bool
+	TimeoutSeconds      int32
+	MaxInFlight         int32
+	RateLimit           *int32
+	Burst               *int32
+	Ordering            string
+	PayloadVersion      *string
+	AcceptConflict      bool
+	Verification        string
+	Metadata            json.RawMessage
+	CustomHeaders       []byte
+	SensitiveHeaders    []string
+	Status              string
+	StatusReason        string
+	StatusAt            time.Time
+	VerifiedAt          *time.Time
+	SlotSecretID        *id.UUID
+	CreatedAt           time.Time
+	UpdatedAt           time.Time
+	DeletedAt           *time.Time
+	WhenHeld            string
+	Kind                string
+	Connection          []byte
+	RetryJitter         *float64
+	RotationSignatures  string
+	TypeField           string
+	CircuitBreaker      bool
+	SendTraceparent     bool
+	ExternalID          *string
+	Wire                []byte
+	AlsoSecret          []byte
+	RetryFull           bool
+	MutedAt             *time.Time
+	MutedUntil          *time.Time
+	ResumeAt            *time.Time
+	Credentials         []byte
+	CertificateEndsAt   *time.Time
+	PublicSignature     string
+	Transformation      []byte
+	ExpiresAfterSeconds *int32
 }
 
 type EndpointFailure struct {
@@ -393,6 +394,7 @@ type Event struct {
 	ExternalID       *string
 	ContentType      *string
 	ExternalIDUnsent *bool
+	ExpiresAt        *time.Time
 }
 
 type EventLog struct {
@@ -815,6 +817,7 @@ type Queue struct {
 	FirstID        *id.UUID
 	TriedAt        *time.Time
 	RoutingVersion *int64
+	ExpiresAt      *time.Time
 }
 
 type QuotaBucket struct {

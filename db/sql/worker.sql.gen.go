@@ -102,7 +102,7 @@ func (q *Queries) DeletedTenants(ctx context.Context, tenants []id.UUID) ([]id.U
 const DisableEndpoint = `-- name: DisableEndpoint :one
 UPDATE endpoints SET status = 'disabled', status_reason = $1, status_at = now(), updated_at = now()
 WHERE tenant_id = $2 AND id = $3 AND status = 'active' AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds
 `
 
 type DisableEndpointParams struct {
@@ -166,6 +166,7 @@ func (q *Queries) DisableEndpoint(ctx context.Context, arg DisableEndpointParams
 		&i.CertificateEndsAt,
 		&i.PublicSignature,
 		&i.Transformation,
+		&i.ExpiresAfterSeconds,
 	)
 	return i, err
 }
@@ -569,7 +570,7 @@ func (q *Queries) LaneCounts(ctx context.Context) ([]LaneCountsRow, error) {
 }
 
 const LaneEndpoints = `-- name: LaneEndpoints :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation FROM endpoints WHERE id = ANY($1::uuid[])
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds FROM endpoints WHERE id = ANY($1::uuid[])
 `
 
 func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]Endpoint, error) {
@@ -632,6 +633,7 @@ func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]End
 			&i.CertificateEndsAt,
 			&i.PublicSignature,
 			&i.Transformation,
+			&i.ExpiresAfterSeconds,
 		); err != nil {
 			return nil, err
 		}
@@ -1190,14 +1192,14 @@ func (q *Queries) QueueTop(ctx context.Context) (int64, error) {
 
 const ReadEvents = `-- name: ReadEvents :many
 SELECT s.tenant_id, s.created_at, s.id, s.type, s.key, s.channels, s.version, s.occurred_at, s.deliver_at, s.routing_version, s.external_id, s.traceparent,
-	s.content_type, s.external_id_unsent,
+	s.content_type, s.external_id_unsent, s.expires_at,
 	(s.total > $1::bigint AND s.total > s.size)::boolean AS cut,
 	(CASE WHEN s.total <= $1::bigint OR s.total = s.size THEN s.data END)::bytea AS data
 FROM (
-	SELECT e.tenant_id, e.created_at, e.id, e.type, e.data, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id, e.content_type, e.external_id_unsent, coalesce(octet_length(e.data), 0)::bigint AS size, sum(coalesce(octet_length(e.data), 0)) OVER (ORDER BY u.n) AS total
+	SELECT e.tenant_id, e.created_at, e.id, e.type, e.data, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id, e.content_type, e.external_id_unsent, e.expires_at, coalesce(octet_length(e.data), 0)::bigint AS size, sum(coalesce(octet_length(e.data), 0)) OVER (ORDER BY u.n) AS total
 	FROM ROWS FROM (unnest($2::uuid[]), unnest($3::timestamptz[]), unnest($4::uuid[])) WITH ORDINALITY AS u(tenant_id, created_at, id, n)
 	CROSS JOIN LATERAL (
-		SELECT tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, traceparent, external_id, content_type, external_id_unsent FROM events v
+		SELECT tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, traceparent, external_id, content_type, external_id_unsent, expires_at FROM events v
 		WHERE v.tenant_id = u.tenant_id AND v.created_at = u.created_at AND v.id = u.id AND v.created_at BETWEEN $5 AND $6
 		LIMIT 1
 	) e
@@ -1228,6 +1230,7 @@ type ReadEventsRow struct {
 	Traceparent      *string
 	ContentType      *string
 	ExternalIDUnsent *bool
+	ExpiresAt        *time.Time
 	Cut              bool
 	Data             []byte
 }
@@ -1266,6 +1269,7 @@ func (q *Queries) ReadEvents(ctx context.Context, arg ReadEventsParams) ([]ReadE
 			&i.Traceparent,
 			&i.ContentType,
 			&i.ExternalIDUnsent,
+			&i.ExpiresAt,
 			&i.Cut,
 			&i.Data,
 		); err != nil {
@@ -1281,10 +1285,10 @@ func (q *Queries) ReadEvents(ctx context.Context, arg ReadEventsParams) ([]ReadE
 
 const ReadLanes = `-- name: ReadLanes :many
 SELECT q.seq, q.gen, q.attempts, q.probes, q.tenant_id, q.endpoint_id, q.delivery_id, q.event_id, q.replay, q.first_id,
-	q.routing_version, coalesce(q.order_key, '')::text AS order_key
+	q.routing_version, coalesce(q.order_key, '')::text AS order_key, q.expires_at
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::bigint[]), unnest($3::int[])) AS l(endpoint_id, floor, most)
 CROSS JOIN LATERAL (
-	SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at, routing_version FROM queue r
+	SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at, routing_version, expires_at FROM queue r
 	WHERE r.state = 0 AND r.endpoint_id = l.endpoint_id AND r.seq > l.floor AND r.seq <> ALL($4::bigint[])
 	ORDER BY r.seq LIMIT l.most
 ) q
@@ -1310,6 +1314,7 @@ type ReadLanesRow struct {
 	FirstID        *id.UUID
 	RoutingVersion *int64
 	OrderKey       string
+	ExpiresAt      *time.Time
 }
 
 // The heads of lanes: ready rows above the lane's floor that the owner does not hold in memory.
@@ -1340,6 +1345,7 @@ func (q *Queries) ReadLanes(ctx context.Context, arg ReadLanesParams) ([]ReadLan
 			&i.FirstID,
 			&i.RoutingVersion,
 			&i.OrderKey,
+			&i.ExpiresAt,
 		); err != nil {
 			return nil, err
 		}

@@ -85,7 +85,7 @@ func ChunkAt(pace int) int {
 func (k Kind) selectable() (statuses []delivery.Status, settled bool) {
 	switch k {
 	case Replay, Archive, Unarchive:
-		return []delivery.Status{delivery.Failed, delivery.Canceled, delivery.Delivered}, true
+		return []delivery.Status{delivery.Failed, delivery.Canceled, delivery.Expired, delivery.Delivered}, true
 	case RetryNow:
 		return []delivery.Status{delivery.Pending, delivery.Retrying}, false
 	case Cancel:

@@ -86,6 +86,10 @@ func Decide(p Policy, attempt int, r Result, random float64) Decision {
 		d.Status, d.RetryIn = Retrying, UntilEdit
 		return d
 	}
+	if r.Failure == FailExpired {
+		d.Status, d.Reason = Canceled, PastExpiry
+		return d
+	}
 	if r.Failure.OfPlatform() {
 		d.Hold = proxyWait(random)
 		d.Status, d.RetryIn = Retrying, d.Hold

@@ -250,7 +250,8 @@ func TestEachStateAllowsItsActionsAndNoOther(t *testing.T) {
 		delivery.Delivered:   {"replay", "archive"},
 		delivery.Failed:      {"replay", "archive"},
 		delivery.Canceled:    {"replay", "archive"},
-		delivery.Status(6):   nil,
+		delivery.Expired:     {"replay", "archive"},
+		delivery.Status(7):   nil,
 		delivery.Status(-1):  nil,
 		delivery.Status(999): nil,
 	}

@@ -7,7 +7,7 @@ import "fmt"
 // Status is the state of a delivery, stored as smallint: the numbers never change.
 type Status int16
 
-// The states. Held is derived from the lane and never stored.
+// The states. Held is derived from the lane, Expired from the reason; they are never stored.
 const (
 	Pending   Status = 0 // never tried
 	Retrying  Status = 1 // tried, a next attempt is set
@@ -15,9 +15,10 @@ const (
 	Failed    Status = 3 // a dead letter, with a Reason
 	Canceled  Status = 4 // by a person, a program, or the end of its endpoint
 	Held      Status = 5 // waits for an endpoint that receives nothing now: unverified, paused or disabled
+	Expired   Status = 6 // canceled, since it was not delivered before its expiry; books count it with what was canceled
 )
 
-var statusWords = [...]string{"pending", "retrying", "delivered", "failed", "canceled", "held"}
+var statusWords = [...]string{"pending", "retrying", "delivered", "failed", "canceled", "held", "expired"}
 
 // String is the word for the state in the API and on screens.
 func (s Status) String() string { return word(statusWords[:], int(s), "status") }
@@ -26,7 +27,18 @@ func (s Status) String() string { return word(statusWords[:], int(s), "status") 
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Terminal reports whether nothing more happens to the delivery by itself.
-func (s Status) Terminal() bool { return s == Delivered || s == Failed || s == Canceled }
+func (s Status) Terminal() bool { return s == Delivered || s == Failed || s.Ended() }
+
+// Ended reports whether the delivery was canceled, or expired: nobody sends it, and it is no failure.
+func (s Status) Ended() bool { return s == Canceled || s == Expired }
+
+// Shown is the state that people see of a stored one.
+func (s Status) Shown(r Reason) Status {
+	if s == Canceled && r == PastExpiry {
+		return Expired
+	}
+	return s
+}
 
 // ParseStatus reads a state's word; false for an unknown one.
 func ParseStatus(text string) (Status, bool) {
@@ -64,7 +76,7 @@ const (
 func Selections() []string {
 	return []string{
 		Pending.String(), Retrying.String(), Held.String(), OnHold, Delivered.String(), Failed.String(), DeadLetter,
-		Canceled.String(), AllFailed,
+		Canceled.String(), Expired.String(), AllFailed,
 	}
 }
 
@@ -72,19 +84,20 @@ func Selections() []string {
 type Reason int16
 
 // The reasons. A delivery that is not failed has None, except that one canceled with its endpoint has
-// EndpointDeleted and one canceled with its payload Expunged.
+// EndpointDeleted, one canceled with its payload Expunged, and one that expired PastExpiry.
 const (
 	None            Reason = 0
 	Exhausted       Reason = 1 // the retry schedule came to its end
 	Rejected        Reason = 2 // a 4xx that the endpoint's policy does not retry
 	Gone            Reason = 3 // a 410
-	Expired         Reason = 4 // the event left the retention before it could be delivered
+	RetentionEnded  Reason = 4 // the event left the retention before it could be delivered
 	EndpointDeleted Reason = 5
 	Internal        Reason = 6 // Posthorn could not render or sign it
 	Expunged        Reason = 7 // canceled, since its payload was destroyed on request
+	PastExpiry      Reason = 8 // canceled, since it was not delivered before the event's expires_at
 )
 
-var reasonWords = [...]string{"", "exhausted", "rejected", "gone", "expired", "endpoint_deleted", "internal", "expunged"}
+var reasonWords = [...]string{"", "exhausted", "rejected", "gone", "expired", "endpoint_deleted", "internal", "expunged", "past_expiry"}
 
 // String is the word for the reason; empty for None.
 func (r Reason) String() string { return word(reasonWords[:], int(r), "reason") }
@@ -98,14 +111,16 @@ func (r Reason) Label() string {
 		return "Rejected by the endpoint"
 	case Gone:
 		return "Endpoint gone"
-	case Expired:
-		return "Expired"
+	case RetentionEnded:
+		return "Retention ended"
 	case EndpointDeleted:
 		return "Endpoint deleted"
 	case Internal:
 		return "Not sent"
 	case Expunged:
 		return "Data expunged"
+	case PastExpiry:
+		return "Not delivered in time"
 	}
 	return ""
 }
@@ -131,17 +146,23 @@ const (
 	FailProxy    Failure = 10 // nothing was sent: the platform's own proxy failed
 	// FailTransformation is never stored: the delivery is held, and is no attempt
 	FailTransformation Failure = 11
+	// FailExpired is never stored: the delivery ends, and nothing is sent
+	FailExpired Failure = 12
 )
 
 var failureWords = [...]string{
 	"", "dns_error", "connect_error", "tls_error", "timeout", "reset", "blocked_address", "protocol_error", "internal_error",
 	"token_error", "proxy_error", "transformation_error",
+	"expired",
 }
 
 // Unsent reports whether nothing was sent for a reason that says nothing about the receiver.
 func (f Failure) Unsent() bool {
-	return f == FailInternal || f == FailToken || f == FailProxy || f == FailTransformation
+	return f == FailInternal || f == FailToken || f == FailProxy || f == FailTransformation || f == FailExpired
 }
+
+// NotTried reports whether there was no attempt: the delivery waits for an edit of its transformation, or is over.
+func (f Failure) NotTried() bool { return f == FailTransformation || f == FailExpired }
 
 // OfPlatform reports whether the platform alone is at fault, so that the attempt counts against no endpoint and for no
 // schedule.

@@ -54,7 +54,7 @@ func Of(f Facts) Diagnosis {
 		}
 	case delivery.Failed:
 		d = failed(f, d)
-	case delivery.Canceled:
+	case delivery.Canceled, delivery.Expired:
 		d = canceled(f, d)
 	}
 	return d
@@ -88,11 +88,11 @@ var nexts = map[condition.Reason]string{
 	condition.NoWorker:           "It keeps its place, and is sent when a worker is back.",
 	condition.OperatorPause:      "It keeps its place, and is sent when the operator ends the pause. No action is needed.",
 	condition.TenantSuspended:    "It keeps its place, and is sent when the operator resumes the tenant.",
-	condition.EndpointPaused:     "It waits until the endpoint is resumed. After the retention period it fails as expired.",
-	condition.EndpointUnverified: "It waits until the endpoint is verified. After 7 days it fails as expired.",
-	condition.EndpointDisabled:   "It waits until the endpoint is resumed. After the retention period it fails as expired.",
+	condition.EndpointPaused:     "It waits until the endpoint is resumed. After the retention period it fails.",
+	condition.EndpointUnverified: "It waits until the endpoint is verified. After 7 days it fails.",
+	condition.EndpointDisabled:   "It waits until the endpoint is resumed. After the retention period it fails.",
 	condition.Listener:           "It is sent when posthorn listen connects.",
-	condition.Transformation:     "It is sent as soon as an edited transformation works for it. After the retention period it fails as expired.",
+	condition.Transformation:     "It is sent as soon as an edited transformation works for it. After the retention period it fails.",
 }
 
 // fixes are what a person does about a wait.
@@ -138,10 +138,10 @@ func failed(f Facts, d Diagnosis) Diagnosis {
 		d.Next = "No more retries: this endpoint doesn't retry 4xx responses. Fix the cause, then replay."
 	case delivery.Gone:
 		d.Next = "No more retries: a 410 means that the endpoint wants no more events, so the endpoint is disabled."
-	case delivery.Expired:
+	case delivery.RetentionEnded:
 		d = Diagnosis{
 			Problem: d.Problem,
-			Title:   "Expired",
+			Title:   "Retention ended",
 			Detail:  "The event's retention period ended before it could be delivered.",
 			Fix:     "Emit the event again if it is still relevant.",
 			Next:    "No further attempts: there is nothing left to send.",
@@ -175,9 +175,14 @@ func canceled(f Facts, last Diagnosis) Diagnosis {
 		return deleted(last)
 	}
 	d := Diagnosis{Title: "Canceled", Detail: "It was canceled before it was delivered.", Next: "No further attempts. A replay sends the event as a new delivery."}
+	ended := "was canceled"
+	if f.Status == delivery.Expired {
+		d.Title, d.Detail, ended = "Expired", "It was not delivered before it expired.", "expired"
+		d.Next = "No further attempts. A replay sends the event as a new delivery, which doesn't expire."
+	}
 	if f.Attempts > 0 && last.Title != "" {
 		d.Problem = last.Problem
-		d.Detail = fmt.Sprintf("It was canceled after %s. Last attempt: %s", many(f.Attempts, "attempt"), last.Detail)
+		d.Detail = fmt.Sprintf("It %s after %s. Last attempt: %s", ended, many(f.Attempts, "attempt"), last.Detail)
 	}
 	return d
 }

@@ -189,7 +189,7 @@ func TestADeliveryIsDiagnosedByItsState(t *testing.T) {
 			next:    "retried",
 			problem: health.ProblemServer,
 		},
-		"held, unverified": {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointUnverified)}, title: "On hold: the endpoint is not verified", fix: "Verify", next: "expired"},
+		"held, unverified": {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointUnverified)}, title: "On hold: the endpoint is not verified", fix: "Verify", next: "7 days it fails"},
 		"held, paused":     {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointPaused)}, title: "On hold: the endpoint is paused", fix: "Resume", detail: "paused"},
 		"held, disabled": {
 			facts: Facts{
@@ -235,7 +235,8 @@ func TestADeliveryIsDiagnosedByItsState(t *testing.T) {
 			fix:     "resume",
 			problem: health.ProblemURL,
 		},
-		"expired, untried": {facts: Facts{Status: delivery.Failed, Reason: delivery.Expired}, title: "Expired", fix: "Emit", next: "nothing left"},
+		"expired, untried": {facts: Facts{Status: delivery.Failed, Reason: delivery.RetentionEnded}, title: "Retention ended", fix: "Emit", next: "nothing left"},
+		"past its expiry":  {facts: Facts{Status: delivery.Expired, Reason: delivery.PastExpiry}, title: "Expired", next: "doesn't expire"},
 		"deleted":          {facts: Facts{Status: delivery.Failed, Reason: delivery.EndpointDeleted}, title: "Endpoint deleted", fix: "new endpoint"},
 		"internal": {
 			facts: Facts{

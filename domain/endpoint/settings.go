@@ -19,6 +19,7 @@ const (
 	maxChannels    = 10
 	MinTimeout     = 1 // seconds
 	MaxTimeout     = 30
+	MaxExpiry      = 30 * 24 * 60 * 60 // seconds
 	MaxInFlight    = 100
 	MaxRate        = 100_000 // requests a second
 	maxMetadata    = 50      // entries
@@ -73,9 +74,10 @@ type Settings struct {
 	CircuitBreaker    bool                      `row:"circuit_breaker"`  // off: deliveries keep to their schedules however the endpoint fails
 	Verification      string                    `row:"verification"`
 	WhenHeld          string                    `row:"when_held"`
-	Auth              *Auth                     `row:"auth"`           // to the receiver; nil is none
-	TLS               *ClientTLS                `row:"tls"`            // nil is the usual
-	Transformation    *transform.Transformation `row:"transformation"` // nil is none
+	Auth              *Auth                     `row:"auth"`                  // to the receiver; nil is none
+	TLS               *ClientTLS                `row:"tls"`                   // nil is the usual
+	ExpiresAfter      *int                      `row:"expires_after_seconds"` // seconds; nil is never
+	Transformation    *transform.Transformation `row:"transformation"`        // nil is none
 	Headers           Headers                   `row:"custom_headers"`
 	Metadata          map[string]string         `row:"metadata"`
 }
@@ -90,6 +92,7 @@ func (s Settings) Clone() Settings {
 	s.Auth, s.TLS = s.Auth.Clone(), clonePointer(s.TLS)
 	s.Shape, s.Transformation = s.Shape.Clone(), s.Transformation.Clone()
 	s.RateLimit, s.Burst, s.RetryJitter = clonePointer(s.RateLimit), clonePointer(s.Burst), clonePointer(s.RetryJitter)
+	s.ExpiresAfter = clonePointer(s.ExpiresAfter)
 	if s.Connection != nil {
 		s.Connection = s.Connection.Clone()
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ type Emission struct {
 	Channels       []string  // each once, in the order received
 	OccurredAt     time.Time // the producer's time, UTC; zero when it gave none
 	DeliverAt      time.Time // not before, UTC; zero is at once, and so is a time that has passed
+	ExpiresAt      time.Time // not after, UTC; zero is never
 	Late           bool      // deliver_at was more than lateAfter in the past: worth a warning
 	Version        string    // of the payload; empty: none
 	IdempotencyKey string    // from the body; a request's Idempotency-Key header is the caller's affair
@@ -39,7 +41,7 @@ type Emission struct {
 type span struct{ from, to int }
 
 // Parse reads one emission, a JSON object of type, data and optionally key, channels, occurred_at, deliver_at,
-// version, idempotency_key, event_id, send_event_id, content_type and create_tenant (an optional field can be null).
+// version, idempotency_key, event_id, send_event_id, content_type, create_tenant and expires_at or expires_in (an optional field can be null).
 // now bounds deliver_at. Emission.Data aliases body, which must not change afterwards. Every refusal is a
 // *fault.Error with one of the codes above and the field.
 //
@@ -76,6 +78,8 @@ type parser struct {
 	now      time.Time
 	reserved bool // the types that are Posthorn's own are accepted
 	seen     fields
+	// how long the event is worth to be delivered; zero: it does not say
+	expiresIn time.Duration
 }
 
 // fields is the set of top-level fields met so far.
@@ -94,6 +98,8 @@ const (
 	fieldCreateTenant
 	fieldSendEventID
 	fieldContentType
+	fieldExpiresAt
+	fieldExpiresIn
 )
 
 func (p *parser) emission() error {
@@ -147,7 +153,28 @@ func (p *parser) required() error {
 		return fault.InvalidField("data", CodeContentType, "With a content_type the data must be a string: the text to send. Leave content_type out to send JSON.")
 	}
 	if p.out.EventID != "" && !p.out.EventIDUnsent {
-		return CheckEventID(p.out.EventID)
+		if err := CheckEventID(p.out.EventID); err != nil {
+			return err
+		}
+	}
+	return p.expiry()
+}
+
+// expiry completes expires_at. The time that expires_in gives begins when the event can be delivered.
+func (p *parser) expiry() error {
+	from := p.now
+	if p.out.DeliverAt.After(from) {
+		from = p.out.DeliverAt
+	}
+	switch at := p.out.ExpiresAt; {
+	case p.expiresIn > 0 && !at.IsZero():
+		return fault.InvalidField("expires_in", CodeExpiry, "Send either expires_in or expires_at.")
+	case p.expiresIn > 0:
+		p.out.ExpiresAt = from.Add(p.expiresIn).UTC()
+	case at.Sub(p.now) > maxDelay:
+		return fault.InvalidField("expires_at", CodeTimeRange, "expires_at can be at most 30 days in the future.")
+	case !at.IsZero() && !p.out.DeliverAt.IsZero() && !at.After(p.out.DeliverAt):
+		return fault.InvalidField("expires_at", CodeExpiry, "expires_at must be later than deliver_at.")
 	}
 	return nil
 }
@@ -193,13 +220,17 @@ func (p *parser) field() error {
 		return p.textField(fieldContentType, "content_type", &p.out.ContentType, checkContentType)
 	case "create_tenant":
 		return p.boolField(fieldCreateTenant, "create_tenant", &p.out.CreateTenant)
+	case "expires_at":
+		return p.timeField(fieldExpiresAt, "expires_at", &p.out.ExpiresAt)
+	case "expires_in":
+		return p.secondsField(fieldExpiresIn, "expires_in", &p.expiresIn)
 	}
 	shown := string(decoded(raw))
 	if len(shown) > 64 {
 		shown = strings.ToValidUTF8(shown[:64], "") + "..."
 	}
 	return fault.InvalidField(shown, CodeUnknownField, fmt.Sprintf(
-		"There is no field %q. An event has type, data, key, channels, occurred_at, deliver_at, version, idempotency_key, event_id, send_event_id, content_type and create_tenant; everything else belongs into data.", shown))
+		"There is no field %q. An event has type, data, key, channels, occurred_at, deliver_at, version, idempotency_key, event_id, send_event_id, content_type, create_tenant, expires_at and expires_in; everything else belongs into data.", shown))
 }
 
 // once refuses a second field of one name: parsers disagree on which of two wins.
@@ -259,6 +290,25 @@ func (p *parser) boolField(f fields, name string, into *bool) error {
 		return err
 	}
 	return fault.InvalidField(name, CodeFieldType, fmt.Sprintf("The field %q must be true or false.", name))
+}
+
+func (p *parser) secondsField(f fields, name string, into *time.Duration) error {
+	if err := p.once(f, name); err != nil {
+		return err
+	}
+	if p.peek() == 'n' {
+		return p.literal("null")
+	}
+	from := p.at
+	if err := p.value(0); err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(string(p.body[from:p.at]))
+	if most := int(maxDelay.Seconds()); err != nil || n < 1 || n > most {
+		return fault.InvalidField(name, CodeExpiry, fmt.Sprintf("The field %q must be a whole number of seconds from 1 to %d.", name, most))
+	}
+	*into = time.Duration(n) * time.Second
+	return nil
 }
 
 func (p *parser) dataField() error {

@@ -37,6 +37,7 @@ const (
 	CodeChannelMalformed  = "channel_malformed"
 	CodeTimeMalformed     = "time_malformed"
 	CodeTimeRange         = "time_range"
+	CodeExpiry            = "expiry_malformed"
 	CodeVersionMalformed  = "version_malformed"
 	CodeIdempotencyKey    = "idempotency_key_malformed"
 	CodeEventID           = "event_id_malformed"

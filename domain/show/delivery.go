@@ -35,6 +35,7 @@ type Delivery struct {
 	DeadLetter bool    // see delivery.DeadLetter
 
 	Wait        condition.Wait // why it waits; empty: it does not
+	ExpiresAt   time.Time      // after which it is not sent; zero: never, or it waits no more
 	NextAt      time.Time      // when the next attempt starts; zero if that is unknown: Wait says why
 	PausedSince time.Time      // when the operator's pause that holds it started, if that is known
 	Diagnosis   diagnosis.Diagnosis
@@ -139,7 +140,7 @@ func (d Delivery) WentWrong() bool {
 	switch d.Status {
 	case delivery.Failed, delivery.Retrying:
 		return true
-	case delivery.Canceled:
+	case delivery.Canceled, delivery.Expired:
 		return d.Attempts > 0
 	}
 	return false

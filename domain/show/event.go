@@ -27,6 +27,7 @@ type Event struct {
 	CreatedAt   time.Time
 	OccurredAt  time.Time
 	DeliverAt   time.Time
+	ExpiresAt   time.Time   // of its producer; zero: none
 	Data        []byte      // as it was received; nil: expunged, or not read
 	Outcome     *Outcome    // nil: not read
 	Value       event.Value // the first short text of its data; empty: it has none, or was not read

@@ -97,6 +97,7 @@ func encodeDelivery(d show.Delivery) Delivery {
 		LastStatus:    orNullStatus(d.Last),
 		LastFailure:   orNullText(d.Last.Failure.String()),
 		NextAttemptAt: orNullTime(d.NextAt),
+		ExpiresAt:     orNullTime(d.ExpiresAt),
 		CreatedAt:     Time(d.CreatedAt),
 		SettledAt:     orNullTime(d.SettledAt),
 		ArchivedAt:    orNullTime(d.ArchivedAt),

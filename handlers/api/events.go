@@ -245,6 +245,7 @@ func eventView(e show.Event) Event {
 		Version:     orNullText(e.Version),
 		OccurredAt:  orNullTime(e.OccurredAt),
 		DeliverAt:   orNullTime(e.DeliverAt),
+		ExpiresAt:   orNullTime(e.ExpiresAt),
 		EventID:     orNullText(e.ExternalID),
 		TraceID:     orNullText(e.TraceID),
 		SendEventID: !e.Unsent,

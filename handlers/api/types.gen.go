@@ -277,6 +277,7 @@ func (e ConnectionStepState) Valid() bool {
 const (
 	DeliveryStatusCanceled  DeliveryStatus = "canceled"
 	DeliveryStatusDelivered DeliveryStatus = "delivered"
+	DeliveryStatusExpired   DeliveryStatus = "expired"
 	DeliveryStatusFailed    DeliveryStatus = "failed"
 	DeliveryStatusHeld      DeliveryStatus = "held"
 	DeliveryStatusPending   DeliveryStatus = "pending"
@@ -289,6 +290,8 @@ func (e DeliveryStatus) Valid() bool {
 	case DeliveryStatusCanceled:
 		return true
 	case DeliveryStatusDelivered:
+		return true
+	case DeliveryStatusExpired:
 		return true
 	case DeliveryStatusFailed:
 		return true
@@ -1941,6 +1944,7 @@ const (
 	ListDeliveriesParamsStatusCanceled   ListDeliveriesParamsStatus = "canceled"
 	ListDeliveriesParamsStatusDeadLetter ListDeliveriesParamsStatus = "dead_letter"
 	ListDeliveriesParamsStatusDelivered  ListDeliveriesParamsStatus = "delivered"
+	ListDeliveriesParamsStatusExpired    ListDeliveriesParamsStatus = "expired"
 	ListDeliveriesParamsStatusFailed     ListDeliveriesParamsStatus = "failed"
 	ListDeliveriesParamsStatusHeld       ListDeliveriesParamsStatus = "held"
 	ListDeliveriesParamsStatusOnHold     ListDeliveriesParamsStatus = "on_hold"
@@ -1958,6 +1962,8 @@ func (e ListDeliveriesParamsStatus) Valid() bool {
 	case ListDeliveriesParamsStatusDeadLetter:
 		return true
 	case ListDeliveriesParamsStatusDelivered:
+		return true
+	case ListDeliveriesParamsStatusExpired:
 		return true
 	case ListDeliveriesParamsStatusFailed:
 		return true
@@ -2705,6 +2711,9 @@ type Delivery struct {
 	// DeadLetter It failed permanently, was not replayed, is not archived, is no test event, and did not go to a test inbox or to a listener of `posthorn listen`. Equivalent to the filter `status=dead_letter`
 	DeadLetter bool `json:"dead_letter"`
 
+	// ExpiresAt After which it is not sent, but ends as `expired`. Null: never, or it waits no more
+	ExpiresAt nullable.Nullable[Time] `json:"expires_at"`
+
 	// JobID The bulk job that created it
 	JobID nullable.Nullable[string] `json:"job_id"`
 
@@ -2721,7 +2730,7 @@ type Delivery struct {
 	PausedBy    nullable.Nullable[string] `json:"paused_by"`
 	PausedSince nullable.Nullable[Time]   `json:"paused_since"`
 
-	// Reason Why it failed permanently or was canceled: exhausted, rejected, gone, expired, endpoint_deleted, internal, expunged
+	// Reason Why it failed permanently or was canceled: exhausted, rejected, gone, expired (the retention ended), endpoint_deleted, internal, expunged, past_expiry
 	Reason nullable.Nullable[string] `json:"reason"`
 
 	// ReplayOf The delivery that this one repeats
@@ -2827,6 +2836,9 @@ type DeliveryWithAttempts struct {
 	// DeadLetter It failed permanently, was not replayed, is not archived, is no test event, and did not go to a test inbox or to a listener of `posthorn listen`. Equivalent to the filter `status=dead_letter`
 	DeadLetter bool `json:"dead_letter"`
 
+	// ExpiresAt After which it is not sent, but ends as `expired`. Null: never, or it waits no more
+	ExpiresAt nullable.Nullable[Time] `json:"expires_at"`
+
 	// JobID The bulk job that created it
 	JobID nullable.Nullable[string] `json:"job_id"`
 
@@ -2846,7 +2858,7 @@ type DeliveryWithAttempts struct {
 	// PayloadExpunged The event's data and the responses were deleted on request
 	PayloadExpunged bool `json:"payload_expunged"`
 
-	// Reason Why it failed permanently or was canceled: exhausted, rejected, gone, expired, endpoint_deleted, internal, expunged
+	// Reason Why it failed permanently or was canceled: exhausted, rejected, gone, expired (the retention ended), endpoint_deleted, internal, expunged, past_expiry
 	Reason nullable.Nullable[string] `json:"reason"`
 
 	// ReplayOf The delivery that this one repeats
@@ -2987,6 +2999,12 @@ type Emission struct {
 	// EventID Your own id of the event. Receivers see it instead of Posthorn's id, in the header and in the body. Visible ASCII characters without spaces, periods, quotes, and backslashes
 	EventID nullable.Nullable[string] `json:"event_id,omitempty"`
 
+	// ExpiresAt What is not delivered by then ends as `expired`, and is not sent. At most 30 days ahead. Without it, `expires_after_seconds` of each endpoint counts
+	ExpiresAt *Time `json:"expires_at,omitempty"`
+
+	// ExpiresIn The same in seconds, counted from `deliver_at`, or else from now; send one of the two
+	ExpiresIn *int `json:"expires_in,omitempty"`
+
 	// IdempotencyKey The same as the header `Idempotency-Key`; send one of the two
 	IdempotencyKey *string `json:"idempotency_key,omitempty"`
 
@@ -3043,8 +3061,9 @@ type Endpoint struct {
 	CreatedAt Time              `json:"created_at"`
 
 	// CustomHeaders Null if the value is write-only
-	CustomHeaders map[string]*string `json:"custom_headers"`
-	EventTypes    []string           `json:"event_types"`
+	CustomHeaders       map[string]*string     `json:"custom_headers"`
+	EventTypes          []string               `json:"event_types"`
+	ExpiresAfterSeconds nullable.Nullable[int] `json:"expires_after_seconds"`
 
 	// ExternalID Your own id of the endpoint
 	ExternalID nullable.Nullable[string] `json:"external_id"`
@@ -3198,8 +3217,9 @@ type EndpointCreated struct {
 	CreatedAt Time              `json:"created_at"`
 
 	// CustomHeaders Null if the value is write-only
-	CustomHeaders map[string]*string `json:"custom_headers"`
-	EventTypes    []string           `json:"event_types"`
+	CustomHeaders       map[string]*string     `json:"custom_headers"`
+	EventTypes          []string               `json:"event_types"`
+	ExpiresAfterSeconds nullable.Nullable[int] `json:"expires_after_seconds"`
 
 	// ExternalID Your own id of the endpoint
 	ExternalID nullable.Nullable[string] `json:"external_id"`
@@ -3342,6 +3362,9 @@ type EndpointInput struct {
 	// EventTypes Full names, patterns such as `order.*`, or `*`. Default: all
 	EventTypes *[]string `json:"event_types,omitempty"`
 
+	// ExpiresAfterSeconds Seconds after which events without an expiry of their own expire; null for never. Default null
+	ExpiresAfterSeconds nullable.Nullable[int] `json:"expires_after_seconds,omitempty"`
+
 	// ExternalID Your own id of the endpoint, unique within the tenant. Accepted wherever the endpoint's id is
 	ExternalID nullable.Nullable[string] `json:"external_id,omitempty"`
 
@@ -3479,6 +3502,9 @@ type EndpointPatch struct {
 	// EventTypes Full names, patterns such as `order.*`, or `*`
 	EventTypes *[]string `json:"event_types,omitempty"`
 
+	// ExpiresAfterSeconds Seconds after which events without an expiry of their own expire; null for never
+	ExpiresAfterSeconds nullable.Nullable[int] `json:"expires_after_seconds,omitempty"`
+
 	// ExternalID Null removes it
 	ExternalID nullable.Nullable[string] `json:"external_id,omitempty"`
 
@@ -3607,8 +3633,11 @@ type Event struct {
 	ContentType nullable.Nullable[string] `json:"content_type"`
 	CreatedAt   Time                      `json:"created_at"`
 	DeliverAt   nullable.Nullable[Time]   `json:"deliver_at"`
-	Key         nullable.Nullable[string] `json:"key"`
-	OccurredAt  nullable.Nullable[Time]   `json:"occurred_at"`
+
+	// ExpiresAt When it expires, if the producer said so
+	ExpiresAt  nullable.Nullable[Time]   `json:"expires_at"`
+	Key        nullable.Nullable[string] `json:"key"`
+	OccurredAt nullable.Nullable[Time]   `json:"occurred_at"`
 
 	// Outcome How many deliveries of the event have which status. A replayed delivery counts as its newest replay; all are 0 for an event that no endpoint matched
 	Outcome *EventOutcome `json:"outcome,omitempty"`
@@ -3837,8 +3866,11 @@ type EventWithData struct {
 	CreatedAt   Time                      `json:"created_at"`
 
 	// Data Byte for byte as received; null if expunged
-	Data       json.RawMessage           `json:"data"`
-	DeliverAt  nullable.Nullable[Time]   `json:"deliver_at"`
+	Data      json.RawMessage         `json:"data"`
+	DeliverAt nullable.Nullable[Time] `json:"deliver_at"`
+
+	// ExpiresAt When it expires, if the producer said so
+	ExpiresAt  nullable.Nullable[Time]   `json:"expires_at"`
 	Expunged   bool                      `json:"expunged"`
 	Key        nullable.Nullable[string] `json:"key"`
 	OccurredAt nullable.Nullable[Time]   `json:"occurred_at"`

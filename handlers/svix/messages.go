@@ -271,7 +271,7 @@ func statusOf(d api.Delivery) int {
 	switch d.Status {
 	case "delivered":
 		return statusSuccess
-	case "failed", "canceled":
+	case "failed", "canceled", "expired":
 		return statusFail
 	case "retrying":
 		return statusSending

@@ -50,7 +50,7 @@ func outcomeTone(word string) Tone {
 		return Good
 	case delivery.Failed.String():
 		return Bad
-	case delivery.Canceled.String():
+	case delivery.Canceled.String(), delivery.Expired.String():
 		return Neutral
 	}
 	return Info
@@ -65,7 +65,7 @@ func DeliveryTone(d show.Delivery) Tone {
 		return Good
 	case d.Status == delivery.Failed:
 		return Bad
-	case d.Status == delivery.Canceled:
+	case d.Status.Ended():
 		return Neutral
 	}
 	return Info

@@ -123,7 +123,7 @@ func (c deliveryGetCommand) Run(ctx context.Context, e *Env, sdk *client.Client)
 
 func (e *Env) delivery(d client.DeliveryWithAttempts) {
 	e.pairs("Delivery", d.ID, "Status", statusOf(client.Delivery{Status: d.Status, Wait: d.Wait}), "Reason", optional(d.Reason), "Event", d.EventID, "Type", d.EventType,
-		"Endpoint", d.EndpointID, "Name", oneLine(d.EndpointName, 200), "Created", local(d.CreatedAt), "Next attempt", optional(d.NextAttemptAt), "Waits for", waitOf(d.Wait), "Finished", optional(d.SettledAt),
+		"Endpoint", d.EndpointID, "Name", oneLine(d.EndpointName, 200), "Created", local(d.CreatedAt), "Next attempt", optional(d.NextAttemptAt), "Expires", optional(d.ExpiresAt), "Waits for", waitOf(d.Wait), "Finished", optional(d.SettledAt),
 		"Archived", optional(d.ArchivedAt), "Dead letter", deadLetter(d.DeadLetter), "Replay of", optional(d.ReplayOf), "Replayed by", optional(d.ReplayedBy), "Replayed", optional(d.ReplayedAt))
 	for _, a := range d.Attempts {
 		e.printf("\n%s\n", e.paint(dim, fmt.Sprintf("Attempt %d, %s", a.Number, local(a.StartedAt))))

@@ -20,6 +20,7 @@ type emitCommand struct {
 	Version        string   `name:"data-version" placeholder:"VERSION" help:"Version of the data's shape."`
 	OccurredAt     string   `placeholder:"TIME" help:"When it happened, if not now: a duration back from now, such as 2h, or a time, such as 2026-01-31T12:00:00Z."`
 	DeliverAt      string   `placeholder:"TIME" help:"Deliver later: a duration from now, such as 1h or 7d, or a time in the future, such as 2026-01-31T12:00:00Z; at most 30 days ahead."`
+	ExpiresAt      string   `placeholder:"TIME" help:"Don't deliver it later: a duration from now, such as 5m, or a time in the future; at most 30 days ahead."`
 	IdempotencyKey string   `placeholder:"KEY" help:"Makes it safe to run the same command again."`
 }
 
@@ -38,6 +39,9 @@ func (c emitCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error 
 		return err
 	}
 	if event.DeliverAt, err = ahead("--deliver-at", c.DeliverAt, e.Now()); err != nil {
+		return err
+	}
+	if event.ExpiresAt, err = ahead("--expires-at", c.ExpiresAt, e.Now()); err != nil {
 		return err
 	}
 	return of(sdk.Emit(ctx, event)).print(c.shared, e, func(accepted client.Accepted) {
@@ -150,7 +154,7 @@ func (c eventGetCommand) Run(ctx context.Context, e *Env, sdk *client.Client) er
 		}{event, deliveries})
 	}
 	e.pairs("Event", event.ID, "Type", event.Type, "Created", local(event.CreatedAt), "Occurred", optional(event.OccurredAt),
-		"Deliver at", optional(event.DeliverAt), "Key", optional(event.Key), "Version", optional(event.Version), "Channels", strings.Join(event.Channels, ", "))
+		"Deliver at", optional(event.DeliverAt), "Expires at", optional(event.ExpiresAt), "Key", optional(event.Key), "Version", optional(event.Version), "Channels", strings.Join(event.Channels, ", "))
 	var pretty bytes.Buffer
 	if event.Expunged {
 		e.printf("\nIts data was expunged.\n")

@@ -280,8 +280,8 @@ func (d *Dispatcher) Finish(j *Job, o Outcome, now time.Time) Finished {
 	counters, breaker := l.health.counters, l.health.breaker
 	f := Finished{Decision: o.Decision, Wait: l.applyWait(j, o, now), Change: l.count(j, o, now)}
 	f.Assess = l.evaluate(o, counters, breaker, now)
-	if o.Result.Failure == delivery.FailTransformation {
-		// it waits for an edit, also as a probe: nothing was sent
+	if o.Result.Failure.NotTried() {
+		// it waits for an edit, or is over, also as a probe: nothing was sent
 	} else if j.IsProbe || o.Decision.Refused() && l.holdsRefusals() {
 		f.Decision = l.afterProbe(j, o.Decision, now)
 	} else if o.Decision.Repeat || o.Decision.Hold > 0 {

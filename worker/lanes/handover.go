@@ -14,6 +14,7 @@ type Fresh struct {
 	EndpointID id.UUID
 	DeliveryID id.UUID
 	Event      *send.Payload
+	ExpiresAt  *time.Time
 }
 
 // maxHanded is how many rows a lane gets by handover before it is read once, so that its floor advances.
@@ -41,7 +42,7 @@ func (d *Dispatcher) HandOver(mark int64, epoch id.UUID, rows []Fresh) (left []i
 			left = append(left, r.EndpointID)
 			continue
 		}
-		row := Row{Seq: r.Seq, TenantID: l.tenant, EndpointID: l.id, DeliveryID: r.DeliveryID, EventID: r.Event.ID}
+		row := Row{Seq: r.Seq, TenantID: l.tenant, EndpointID: l.id, DeliveryID: r.DeliveryID, EventID: r.Event.ID, ExpiresAt: r.ExpiresAt}
 		j := d.remember(l, &row, r.Event, epoch)
 		if j == nil {
 			left = append(left, r.EndpointID)

@@ -27,7 +27,8 @@ type Row struct {
 	FirstID    *id.UUID // the first delivery of the event to the endpoint; nil: this is it
 	// RoutingVersion is that of the tenant's routes when a replay was created; nil: that of its event.
 	RoutingVersion *int64
-	OrderKey       string // empty: unordered
+	OrderKey       string     // empty: unordered
+	ExpiresAt      *time.Time // after which it is not sent; nil: never
 }
 
 // Job is one delivery in a worker's memory, from the read of its queue row until its outcome is recorded.

@@ -7,6 +7,7 @@ import (
 	"posthorn/db/endpoints"
 	"posthorn/db/feeds"
 	"posthorn/db/listen"
+	"posthorn/db/queue"
 	"posthorn/db/sql"
 	"posthorn/db/subscriptions"
 	"posthorn/domain/endpoint"
@@ -116,6 +117,25 @@ func (m *Maintenance) expireHeld(ctx context.Context) error {
 		return err
 	}
 	return m.ExpireHeld(ctx, now)
+}
+
+// lateEvery is how often deliveries are looked for that wait beyond their expiry. A worker sends none of them.
+const lateEvery = 2 * time.Second
+
+// expireLate ends deliveries that were not delivered before their expiry. None ends while the clock is not trusted.
+func (m *Maintenance) expireLate(ctx context.Context) error {
+	now, err := m.db.ServerTime(ctx)
+	if err != nil {
+		return err
+	}
+	if quiet, err := m.db.IsClockQuiet(ctx, now); err != nil || !quiet {
+		return err
+	}
+	for {
+		if n, err := queue.EndExpired(ctx, m.db, now, sweepMost); err != nil || n < sweepMost {
+			return err
+		}
+	}
 }
 
 // ExpireHeld ends deliveries that were held for too long at now.

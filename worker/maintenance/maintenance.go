@@ -87,6 +87,7 @@ func (m *Maintenance) jobs() []loop.Job {
 		{Name: "gauges", Every: gaugeEvery, Do: m.setGauges},
 		{Name: "end pauses", Every: endsEvery, Do: m.endPauses},
 		{Name: "assess health", Every: assessEvery, Do: m.assessAll},
+		{Name: "expire deliveries", Every: lateEvery, Do: m.expireLate},
 		{Name: "expire held deliveries", Every: heldEvery, Do: m.expireHeld},
 		{Name: "warn of certificates", Every: certificatesEvery, Do: m.warnOfCertificates},
 		{Name: "reconcile the ledger", Every: reconcileEvery, Do: m.reconcile},
