@@ -182,6 +182,7 @@ func setRabbitMQ(s *Settings, raw json.RawMessage) error {
 	if len(given.CA) > 0 {
 		after.CA = unquote(given.CA) // null: none
 	}
+	after.Exchange, after.RoutingKey = strings.TrimSpace(after.Exchange), strings.TrimSpace(after.RoutingKey)
 	s.Connection = after
 	return before.Keep(after)
 }
