@@ -5,8 +5,8 @@ import "maps"
 // LoginRefused is the name for a login that a RabbitMQ broker rejects: brokers name it like a missing permission.
 const LoginRefused = "LOGIN_REFUSED"
 
-// rabbitMQStatuses maps the responses of RabbitMQ's brokers to HTTP statuses, so that one table decides for all kinds of
-// endpoints. Responses that are not listed are problems of the broker and count as 503.
+// rabbitMQStatuses maps the responses of RabbitMQ's brokers to HTTP statuses, so that one table decides for all kinds
+// of endpoints. Responses that are not listed are problems of the broker and count as 503.
 var rabbitMQStatuses = map[string]int{
 	LoginRefused:          401,
 	"ACCESS_REFUSED":      403,

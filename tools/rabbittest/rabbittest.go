@@ -44,13 +44,19 @@ type Broker struct {
 	ended     chan struct{}
 }
 
-// New prepares a broker in a folder of its own. Run starts it. certificate and key are PEM;
-// empty: there is no listener with TLS.
-func New(t testing.TB, dir, certificate, key string) *Broker {
+// Need skips a test on a machine without RabbitMQ.
+func Need(t testing.TB) {
 	t.Helper()
 	if _, err := os.Stat(server); err != nil {
 		need.Missing(t, "rabbitmq-server", "Install it to run this test.")
 	}
+}
+
+// New prepares a broker in a folder of its own. Run starts it. certificate and key are PEM;
+// empty: there is no listener with TLS.
+func New(t testing.TB, dir, certificate, key string) *Broker {
+	t.Helper()
+	Need(t)
 	b := &Broker{dir: dir}
 	var dist string
 	for _, address := range []*string{&b.Open, &b.Secured, &b.epmd, &dist} {
