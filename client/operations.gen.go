@@ -463,11 +463,12 @@ func (e EndpointConditionFilter) Valid() bool {
 
 // Defines values for EndpointKind.
 const (
-	EndpointKindFeed   EndpointKind = "feed"
-	EndpointKindHTTP   EndpointKind = "http"
-	EndpointKindInbox  EndpointKind = "inbox"
-	EndpointKindKafka  EndpointKind = "kafka"
-	EndpointKindListen EndpointKind = "listen"
+	EndpointKindFeed     EndpointKind = "feed"
+	EndpointKindHTTP     EndpointKind = "http"
+	EndpointKindInbox    EndpointKind = "inbox"
+	EndpointKindKafka    EndpointKind = "kafka"
+	EndpointKindListen   EndpointKind = "listen"
+	EndpointKindRabbitmq EndpointKind = "rabbitmq"
 )
 
 // Valid indicates whether the value is a known member of the EndpointKind enum.
@@ -482,6 +483,8 @@ func (e EndpointKind) Valid() bool {
 	case EndpointKindKafka:
 		return true
 	case EndpointKindListen:
+		return true
+	case EndpointKindRabbitmq:
 		return true
 	default:
 		return false
@@ -3036,11 +3039,11 @@ type EndSecretInput struct {
 type Endpoint struct {
 	ID string `json:"id"`
 
-	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind   EndpointKind   `json:"kind"`
 	Status EndpointStatus `json:"status"`
 
-	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For a listener: where its program forwards deliveries.
+	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For the kind `rabbitmq`: the URL of the broker, and the exchange. For a listener: where its program forwards deliveries.
 	URL         string `json:"url"`
 	Description string `json:"description"`
 
@@ -3096,10 +3099,13 @@ type Endpoint struct {
 	// secret: `rfc9421`, an HTTP Message Signature in the headers `Signature` and `Signature-Input` with a `Content-Digest`;
 	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Endpoints of the kind
 	// `http` have it, and feeds have `v1a` alone. The default is `none`.
-	PublicSignature   PublicSignature        `json:"public_signature"`
-	RateLimit         nullable.Nullable[int] `json:"rate_limit"`
-	RetryClientErrors bool                   `json:"retry_client_errors"`
-	RetryPolicy       RetryPolicy            `json:"retry_policy"`
+	PublicSignature PublicSignature `json:"public_signature"`
+
+	// RabbitMQ For the kind `rabbitmq`; null for others
+	RabbitMQ          nullable.Nullable[RabbitMQ] `json:"rabbitmq"`
+	RateLimit         nullable.Nullable[int]      `json:"rate_limit"`
+	RetryClientErrors bool                        `json:"retry_client_errors"`
+	RetryPolicy       RetryPolicy                 `json:"retry_policy"`
 
 	// RotationSignatures Which secrets sign during a rotation: `one`, the old secret until `switch-secret` or the end of the overlap, or `all`,
 	// one signature for each active secret. The default is `all` for the formats `standard` and `t-v1`, and `one` for
@@ -3189,14 +3195,14 @@ type EndpointConditionFilter string
 type EndpointCreated struct {
 	ID string `json:"id"`
 
-	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind   EndpointKind   `json:"kind"`
 	Status EndpointStatus `json:"status"`
 
 	// Secret Only shown in this response
 	Secret string `json:"secret"`
 
-	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For a listener: where its program forwards deliveries.
+	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For the kind `rabbitmq`: the URL of the broker, and the exchange. For a listener: where its program forwards deliveries.
 	URL         string `json:"url"`
 	Description string `json:"description"`
 
@@ -3255,10 +3261,13 @@ type EndpointCreated struct {
 	// secret: `rfc9421`, an HTTP Message Signature in the headers `Signature` and `Signature-Input` with a `Content-Digest`;
 	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Endpoints of the kind
 	// `http` have it, and feeds have `v1a` alone. The default is `none`.
-	PublicSignature   PublicSignature        `json:"public_signature"`
-	RateLimit         nullable.Nullable[int] `json:"rate_limit"`
-	RetryClientErrors bool                   `json:"retry_client_errors"`
-	RetryPolicy       RetryPolicy            `json:"retry_policy"`
+	PublicSignature PublicSignature `json:"public_signature"`
+
+	// RabbitMQ For the kind `rabbitmq`; null for others
+	RabbitMQ          nullable.Nullable[RabbitMQ] `json:"rabbitmq"`
+	RateLimit         nullable.Nullable[int]      `json:"rate_limit"`
+	RetryClientErrors bool                        `json:"retry_client_errors"`
+	RetryPolicy       RetryPolicy                 `json:"retry_policy"`
 
 	// RotationSignatures Which secrets sign during a rotation: `one`, the old secret until `switch-secret` or the end of the overlap, or `all`,
 	// one signature for each active secret. The default is `all` for the formats `standard` and `t-v1`, and `one` for
@@ -3380,7 +3389,7 @@ type EndpointInput struct {
 	// Kafka The topic of an endpoint of the kind `kafka`; see /docs/kafka
 	Kafka *KafkaInput `json:"kafka,omitempty"`
 
-	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind *EndpointKind `json:"kind,omitempty"`
 
 	// MaxInFlight Concurrent requests to this endpoint, at most. Default `5`
@@ -3408,6 +3417,9 @@ type EndpointInput struct {
 	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Endpoints of the kind
 	// `http` have it, and feeds have `v1a` alone. The default is `none`.
 	PublicSignature *PublicSignature `json:"public_signature,omitempty"`
+
+	// RabbitMQ The exchange of an endpoint of the kind `rabbitmq`; see /docs/rabbitmq
+	RabbitMQ *RabbitMQInput `json:"rabbitmq,omitempty"`
 
 	// RateLimit Requests a second; null for unlimited. Default `50`
 	RateLimit nullable.Nullable[int] `json:"rate_limit,omitempty"`
@@ -3469,7 +3481,7 @@ type EndpointInput struct {
 	Wire *WireSettings `json:"wire,omitempty"`
 }
 
-// EndpointKind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+// EndpointKind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 type EndpointKind string
 
 // EndpointPage defines model for EndpointPage.
@@ -3540,6 +3552,7 @@ type EndpointPatch struct {
 	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Endpoints of the kind
 	// `http` have it, and feeds have `v1a` alone. The default is `none`.
 	PublicSignature *PublicSignature `json:"public_signature,omitempty"`
+	RabbitMQ        *RabbitMQPatch   `json:"rabbitmq,omitempty"`
 
 	// RateLimit Requests a second; null for unlimited
 	RateLimit nullable.Nullable[int] `json:"rate_limit,omitempty"`
@@ -5011,6 +5024,58 @@ type Problem struct {
 // `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Endpoints of the kind
 // `http` have it, and feeds have `v1a` alone. The default is `none`.
 type PublicSignature string
+
+// RabbitMQ The exchange that an endpoint publishes to. The password is never shown.
+type RabbitMQ struct {
+	// CACertificate PEM certificates of the only trusted authorities
+	CACertificate nullable.Nullable[string] `json:"ca_certificate"`
+	Exchange      string                    `json:"exchange"`
+	RoutingKey    string                    `json:"routing_key"`
+	URL           string                    `json:"url"`
+	Username      string                    `json:"username"`
+}
+
+// RabbitMQInput The exchange of an endpoint of the kind `rabbitmq`; see /docs/rabbitmq
+type RabbitMQInput struct {
+	// CACertificate PEM certificates of the only authorities to trust for the broker; by default those that Posthorn's machine trusts
+	CACertificate nullable.Nullable[string] `json:"ca_certificate,omitempty"`
+
+	// Exchange The exchange that messages are published to. Default: the default exchange, whose routing key is the name of a queue
+	Exchange *string `json:"exchange,omitempty"`
+
+	// Password Write-only. In a change, leave it out or send `***` to keep the stored one, unless URL, certificate, or user name change.
+	Password *string `json:"password,omitempty"`
+
+	// RoutingKey `{type}` stands for the event type. Default `{type}`
+	RoutingKey *string `json:"routing_key,omitempty"`
+
+	// URL The broker's public address and the virtual host, by default `/`. No user name, no password
+	URL string `json:"url"`
+
+	// Username The user name at the broker
+	Username string `json:"username"`
+}
+
+// RabbitMQPatch defines model for RabbitMQPatch.
+type RabbitMQPatch struct {
+	// CACertificate Null removes it
+	CACertificate nullable.Nullable[string] `json:"ca_certificate,omitempty"`
+
+	// Exchange The exchange that messages are published to
+	Exchange *string `json:"exchange,omitempty"`
+
+	// Password Write-only
+	Password *string `json:"password,omitempty"`
+
+	// RoutingKey `{type}` stands for the event type
+	RoutingKey *string `json:"routing_key,omitempty"`
+
+	// URL The broker's public address and the virtual host
+	URL *string `json:"url,omitempty"`
+
+	// Username The user name at the broker
+	Username *string `json:"username,omitempty"`
+}
 
 // ReasonInput defines model for ReasonInput.
 type ReasonInput struct {
@@ -7050,7 +7115,7 @@ func (c *Client) ListSecrets(ctx context.Context, endpointID EndpointID) (Secret
 //
 // Sends the endpoint a request of the type `endpoint.test` that this secret alone signs. A 2xx response is accepted. The
 // request is no delivery, and its result is in `check` of the secret a moment later. Another URL or format forgets it. A
-// Kafka endpoint is rejected with 409, since brokers accept every record.
+// Kafka or RabbitMQ endpoint is rejected with 409, since brokers accept every message.
 //
 // POST /endpoints/{endpoint_id}/secrets/{secret_id}/check, scope webhooks:write
 func (c *Client) CheckSecret(ctx context.Context, endpointID EndpointID, secretID SecretID) (Secret, error) {

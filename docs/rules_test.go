@@ -27,6 +27,7 @@ func TestThePagesShowTheRules(t *testing.T) {
 	for page, tables := range map[string]map[string]string{
 		"delivery.md": {"schedules": schedules(), "answers": answers(), "headers": headers()},
 		"kafka.md":    {"kafka": kafka()},
+		"rabbitmq.md": {"rabbitmq": broker("confirmed, and routed to a queue", delivery.RabbitMQStatuses(), delivery.OfRabbitMQ)},
 		"health.md":   {"probes": probes(t), "policies": policies(), "warnings": warnings(), "held": held()},
 	} {
 		showsRules(t, page, tables)
@@ -61,22 +62,30 @@ func showsRules(t *testing.T, path string, tables map[string]string) {
 }
 
 func kafka() string {
-	by := map[int][]string{}
-	other := delivery.OfKafka("?").Status
+	statuses, other := map[string]int{}, delivery.OfKafka("?").Status
 	for code := int16(1); code < 200; code++ {
 		name := kerr.TypedErrorForCode(code).Message
 		if status := delivery.OfKafka(name).Status; status != other {
-			by[status] = append(by[status], "`"+name+"`")
+			statuses[name] = status
 		}
+	}
+	return broker("acknowledged by all replicas in sync", statuses, delivery.OfKafka)
+}
+
+// broker is the table of a broker's responses, with the words for its acknowledgment.
+func broker(acknowledged string, statuses map[string]int, of func(string) delivery.Result) string {
+	by := map[int][]string{}
+	for name, status := range statuses {
+		by[status] = append(by[status], "`"+name+"`")
 	}
 	var b strings.Builder
 	b.WriteString("| broker response | counts as |\n| --- | --- |\n")
-	fmt.Fprintf(&b, "| acknowledged by all replicas in sync | %d |\n", delivery.OfKafka("").Status)
+	fmt.Fprintf(&b, "| %s | %d |\n", acknowledged, of("").Status)
 	for _, status := range slices.Sorted(maps.Keys(by)) {
 		slices.Sort(by[status])
 		fmt.Fprintf(&b, "| %s | %d |\n", strings.Join(by[status], ", "), status)
 	}
-	fmt.Fprintf(&b, "| any other error | %d |\n", other)
+	fmt.Fprintf(&b, "| any other error | %d |\n", of("?").Status)
 	return b.String()
 }
 

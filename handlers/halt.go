@@ -124,6 +124,7 @@ var secretFields = map[string]bool{
 	"headers":            true,
 	"header_value":       true,
 	"kafka_password":     true,
+	"rabbitmq_password":  true,
 	"auth_token":         true,
 	"auth_password":      true,
 	"auth_key":           true,

@@ -109,6 +109,9 @@ tenants:
           bootstrap_servers: ["broker.example.com:9092"]
           topic: orders
           sasl: {mechanism: SCRAM-SHA-256, username: ada, password: "${KAFKA_PASSWORD}"}
+      - external_id: customer-1/exchange
+        kind: rabbitmq
+        rabbitmq: {url: "amqps://rabbitmq.example.com/shop", exchange: webhooks, username: ada, password: "${KAFKA_PASSWORD}"}
       - external_id: customer-1/api
         url: https://api.example.com/in
         auth: {type: oauth2, token_url: "https://login.example.com/token", client_id: posthorn, client_secret: "${OAUTH_SECRET}", scopes: [hooks]}

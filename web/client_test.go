@@ -386,6 +386,27 @@ func TestAPlatformKeyNamesItsTenant(t *testing.T) {
 	}
 }
 
+func TestAnExchangeIsMadeAndChangedByFlags(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var made struct {
+		ID, Kind, URL string
+		RabbitMQ      struct {
+			Username   string
+			RoutingKey string `json:"routing_key"`
+		}
+	}
+	d.stdin = "right\n"
+	d.ok(&made, "endpoints create --json --rabbitmq amqps://rabbitmq.example.com/shop --exchange webhooks --user anna --password -")
+	if made.Kind != "rabbitmq" || made.URL != "amqps://rabbitmq.example.com:5671/shop/webhooks" || made.RabbitMQ.Username != "anna" {
+		t.Errorf("made %+v", made)
+	}
+	d.ok(&made, "endpoints update --json "+made.ID+" --routing-key shop.{type}")
+	if made.RabbitMQ.RoutingKey != "shop.{type}" || made.RabbitMQ.Username != "anna" {
+		t.Errorf("changed to %+v", made)
+	}
+}
+
 func TestATopicIsMadeAndChangedByFlags(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -341,6 +341,9 @@ func TestAServerThatIsAwayIsNamedAndWhy(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s", flags, r.code, r.stderr)
 		}
 	}
+	if r := command(t, environ, "endpoints", "create", "--exchange=x", "--user=x"); r.code != exitUsage || !strings.Contains(r.stderr, "--rabbitmq amqps://HOST") {
+		t.Errorf("exit code %d: %s", r.code, r.stderr)
+	}
 }
 
 func TestAnErrorIsOneLineWithoutSecretsAndRepetitions(t *testing.T) {

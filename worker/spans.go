@@ -69,6 +69,14 @@ func conventions(address string) (oteltrace.SpanKind, []attribute.KeyValue) {
 	if port > 0 {
 		attributes = append(attributes, semconv.ServerPort(port))
 	}
+	if u.Scheme == "amqps" || u.Scheme == "amqp" {
+		_, name, _ := strings.Cut(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
+		if plain, err := url.PathUnescape(name); err == nil {
+			name = plain
+		}
+		return oteltrace.SpanKindProducer, append(attributes, semconv.MessagingSystemRabbitMQ, semconv.MessagingOperationTypeSend,
+			semconv.MessagingOperationName("send"), semconv.MessagingDestinationName(name))
+	}
 	if u.Scheme == "kafka" {
 		return oteltrace.SpanKindProducer, append(attributes, semconv.MessagingSystemKafka, semconv.MessagingOperationTypeSend,
 			semconv.MessagingOperationName("send"), semconv.MessagingDestinationName(strings.TrimPrefix(u.Path, "/")))

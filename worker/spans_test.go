@@ -23,6 +23,10 @@ func TestSpansHaveTheAttributesOfTheSemanticConventions(t *testing.T) {
 			"server.address": "broker", "server.port": "9092", "messaging.system": "kafka", "messaging.operation.type": "send",
 			"messaging.operation.name": "send", "messaging.destination.name": "orders",
 		},
+		"amqps://broker:5671/%2F/all%2Forders": {
+			"server.address": "broker", "server.port": "5671", "messaging.system": "rabbitmq", "messaging.operation.type": "send",
+			"messaging.operation.name": "send", "messaging.destination.name": "all/orders",
+		},
 	} {
 		kind, got := conventions(address)
 		if producer := want["messaging.system"] != ""; producer != (kind == oteltrace.SpanKindProducer) {

@@ -68,7 +68,7 @@ func AppendTrace(h []signature.Header, stored string, delivery id.UUID, attempt 
 // secrets masked, and the format's as they were sent.
 func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d show.Delivery, t show.Attempt) []signature.Header {
 	h := signature.FixedHeaders(m.BodyType(w.Format))
-	if s.Kind == endpoint.Kafka {
+	if s.Kind.Broker() {
 		h = h[:1] // the content type
 	}
 	for _, name := range s.Headers.Names() {
@@ -89,9 +89,9 @@ func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d s
 	if s.SendTraceparent && m.Traceparent != "" {
 		h = AppendTrace(h, m.Traceparent, d.ID, t.Number)
 	}
-	if s.Kind == endpoint.Kafka {
+	if s.Kind.Broker() {
 		for i := range h {
-			h[i].Name = strings.ToLower(h[i].Name) // in lower case, as workers write the headers of Kafka records
+			h[i].Name = strings.ToLower(h[i].Name) // in lower case, as workers write the headers of messages to brokers
 		}
 	}
 	return h

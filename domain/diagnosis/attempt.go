@@ -47,10 +47,10 @@ var servers = map[int]struct{ detail, fix string }{
 
 // Advice says what happened to attempts with a result, and what to do about it; empty if they succeeded.
 func Advice(kind endpoint.Kind, r delivery.Result) string {
-	if kind != endpoint.Kafka {
+	if !kind.Broker() {
 		return health.ProblemOf(r).Action()
 	}
-	if d := ofKafka(r, 0); d.Problem != "" {
+	if d := ofBroker(kind, r, 0); d.Problem != "" {
 		return d.Detail + " " + d.Fix
 	}
 	return ""
@@ -64,8 +64,8 @@ func Attempt(kind endpoint.Kind, r delivery.Result, timeout time.Duration, respo
 }
 
 func attempt(kind endpoint.Kind, r delivery.Result, timeout time.Duration) Diagnosis {
-	if kind == endpoint.Kafka {
-		return ofKafka(r, timeout)
+	if kind.Broker() {
+		return ofBroker(kind, r, timeout)
 	}
 	problem := health.ProblemOf(r)
 	w := problem.Words()

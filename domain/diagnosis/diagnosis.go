@@ -62,8 +62,8 @@ func Of(f Facts) Diagnosis {
 
 func delivered(f Facts) Diagnosis {
 	d := Diagnosis{Title: "Delivered", Detail: fmt.Sprintf("The endpoint returned %d.", f.Last.Status), Next: "No further attempts. A replay sends the event again as a new delivery."}
-	if f.Kind == endpoint.Kafka {
-		d.Detail = ofKafka(delivery.Result{Status: 200}, 0).Detail
+	if f.Kind.Broker() {
+		d.Detail = ofBroker(f.Kind, delivery.Result{Status: 200}, 0).Detail
 	}
 	if f.Last.Status == 409 && f.AcceptConflict {
 		d.Detail = "The endpoint returned 409: it already has the event. This endpoint treats 409 as delivered."

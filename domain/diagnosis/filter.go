@@ -40,7 +40,7 @@ var rules = map[delivery.BotFilter]string{
 
 // filtered replaces the diagnosis of a response that a filter wrote instead of the receiver.
 func filtered(d Diagnosis, kind endpoint.Kind, r delivery.Result, response Response) Diagnosis {
-	if kind == endpoint.Kafka || r.Status == 0 {
+	if kind.Broker() || r.Status == 0 {
 		return d
 	}
 	filter, says := delivery.FilterOf(r.Status, delivery.ParseHeaderText(response.Headers), response.Body)

@@ -1,15 +1,9 @@
 package diagnosis
 
-import (
-	"fmt"
-	"time"
-
-	"posthorn/domain/delivery"
-	"posthorn/domain/health"
-)
+import "posthorn/domain/health"
 
 // kafkaFailures is what is said where a topic could not be written to at all.
-var kafkaFailures = map[health.Problem]struct{ title, detail, fix string }{
+var kafkaFailures = map[health.Problem]said{
 	health.ProblemDNS: {
 		"The host name was not found", "The host name of a bootstrap server, or of a broker that the cluster advertises, has no address, or its name server didn't respond.",
 		"Check the bootstrap servers, and the host names in the brokers' advertised.listeners: they must resolve on the internet.",
@@ -34,22 +28,10 @@ var kafkaFailures = map[health.Problem]struct{ title, detail, fix string }{
 		"Not a Kafka broker", "The server doesn't use Kafka's protocol, or uses a version that isn't supported.",
 		"Check what listens on the bootstrap servers' ports. A TLS listener responds like this to a client without TLS.",
 	},
-	health.ProblemToken: { // no endpoint of this kind has one
-		"No access token", "The authorization server gave no access token, so nothing was sent.",
-		"Check the endpoint's authentication.",
-	},
-	health.ProblemProxy: { // requests of this kind go through none
-		"The platform's proxy failed", "The platform's proxy failed, so nothing was sent.",
-		"Contact the operator of this platform.",
-	},
-	health.ProblemInternal: {
-		"Not sent", "The record couldn't be rendered or signed, so nothing was sent.",
-		"Check the endpoint's format and secrets. If they are correct, contact the operator of this platform.",
-	},
 }
 
 // kafkaAnswers is what is said of answers, by the HTTP statuses as which they count (delivery.OfKafka).
-var kafkaAnswers = map[int]struct{ title, detail, fix string }{
+var kafkaAnswers = map[int]said{
 	401: {"Not authenticated", "The brokers rejected the endpoint's user name and password, or offer another SASL mechanism.", "Check mechanism, user name and password in the endpoint's connection."},
 	403: {"Not permitted", "The user doesn't have permission to write to the topic.", "Grant the user WRITE and DESCRIBE on the topic; on brokers older than 3.0 also IDEMPOTENT_WRITE on the cluster."},
 	404: {"No such topic", "The cluster has no topic of this name, or hides it from this user.", "Create the topic, or correct its name in the endpoint. Sending never creates one."},
@@ -58,26 +40,15 @@ var kafkaAnswers = map[int]struct{ title, detail, fix string }{
 	429: {"Throttled", "The brokers throttle the user: its quota is used up.", "Raise the user's quota, or lower the endpoint's rate limit here."},
 }
 
-// ofKafka diagnoses an attempt to write to a topic.
-func ofKafka(r delivery.Result, timeout time.Duration) Diagnosis {
-	problem := health.ProblemOf(r)
-	d := Diagnosis{Problem: problem}
-	w, ok := kafkaFailures[problem]
-	if r.Failure == delivery.FailNone {
-		if w, ok = kafkaAnswers[r.Status]; !ok {
-			w.title, w.detail = "Broker error", "A broker returned a server error, which the attempt names."
-			w.fix = "Check the cluster's health: too few in-sync replicas, or a partition without a leader, cause this."
-		}
-	} else if !ok { // in time
-		w.title, w.detail = "Timed out", "Not all in-sync replicas acknowledged the record in time. It could be in the topic anyway; the next attempt carries the same id."
-		if timeout > 0 {
-			w.detail = fmt.Sprintf("Not all in-sync replicas acknowledged the record within the endpoint's timeout of %d seconds. It could be in the topic anyway; the next attempt carries the same id.", int(timeout.Seconds()))
-		}
-		w.fix = "Check the cluster's health and load, or raise the endpoint's timeout."
-	}
-	if problem == "" {
-		return Diagnosis{Title: "Delivered", Detail: "All in-sync replicas have the record."}
-	}
-	d.Title, d.Detail, d.Fix = w.title, w.detail, w.fix
-	return d
+var kafkaWords = brokerWords{
+	failures: kafkaFailures,
+	answers:  kafkaAnswers,
+	other: said{
+		"Broker error", "A broker returned a server error, which the attempt names.",
+		"Check the cluster's health: too few in-sync replicas, or a partition without a leader, cause this.",
+	},
+	late:      "Not all in-sync replicas acknowledged the record",
+	place:     "topic",
+	checks:    "the cluster's",
+	delivered: "All in-sync replicas have the record.",
 }

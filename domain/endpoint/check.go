@@ -175,7 +175,7 @@ func (c *collector) transformation(s Settings, own []string) {
 	if s.Auth != nil && !s.Auth.Tokens() {
 		own = append(slices.Clone(own), s.Auth.HeaderName())
 	}
-	if err := s.Transformation.Check(s.Kind != Kafka, own...); err != nil {
+	if err := s.Transformation.Check(!s.Kind.Broker(), own...); err != nil {
 		c.add(err)
 	}
 	for name := range s.Transformation.Headers {
@@ -210,8 +210,8 @@ func (c *collector) shape(s Settings) {
 	if s.Shape == nil && s.Format != signature.Templated {
 		return
 	}
-	if s.Kind == Kafka {
-		c.refuse("wire", "wire_unwanted", "An endpoint of the kind kafka has no wire settings. Leave wire out.")
+	if s.Kind.Broker() {
+		c.refuse("wire", "wire_unwanted", fmt.Sprintf("An endpoint of the kind %s has no wire settings. Leave wire out.", s.Kind))
 		return
 	}
 	if err := s.Shape.Check(s.Format, s.Prefix); err != nil {

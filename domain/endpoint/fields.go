@@ -35,6 +35,7 @@ type Option struct{ Value, Label, Hint string }
 type Field struct {
 	Name        string // in the API, in files, and in forms
 	Type        FieldType
+	Kind        Kind     // the only one that has it; empty: not one alone
 	Optional    bool     // null is a value: none
 	Options     []Option // of Choice, the default first
 	Low, High   int      // of Number; High also of Text, in characters
@@ -108,7 +109,9 @@ var tagged = func() map[string][]int {
 	by := map[string][]int{}
 	for i, t := 0, reflect.TypeFor[Settings](); i < t.NumField(); i++ {
 		name := t.Field(i).Tag.Get("row")
-		by[name] = append(by[name], i)
+		for name := range strings.SplitSeq(name, ",") {
+			by[name] = append(by[name], i)
+		}
 	}
 	return by
 }()
@@ -177,6 +180,9 @@ func (s Settings) Diff(other Settings) (names []string) {
 
 func (s Settings) differ(other Settings, about func(Field) bool) (names []string) {
 	for _, f := range fields {
+		if f.Kind != "" && f.Kind != s.Kind && f.Kind != other.Kind {
+			continue // the same connection is of another kind's row
+		}
 		if about(f) && !slices.EqualFunc(f.at(&s), f.at(&other), sameValue) {
 			names = append(names, f.Name)
 		}
@@ -318,8 +324,16 @@ var fields = []Field{
 	{
 		Name: "kafka",
 		Type: Special,
+		Kind: Kafka,
 		set:  setKafka,
 		show: showKafka,
+	},
+	{
+		Name: "rabbitmq",
+		Type: Special,
+		Kind: RabbitMQ,
+		set:  setRabbitMQ,
+		show: showRabbitMQ,
 	},
 	{
 		Name:     "external_id",
@@ -620,8 +634,9 @@ var fields = []Field{
 		Help:        "How the endpoint is verified: ${enum}.",
 		Unsent:      true,
 		set: func(s *Settings, raw json.RawMessage) error {
-			if s.Kind == Kafka && unquote(raw) != "simple" {
-				return fault.InvalidField("verification", "verification_unknown", "A kafka endpoint is verified by writing a record, not with a challenge. Leave verification out.")
+			if s.Kind.Broker() && unquote(raw) != "simple" {
+				return fault.InvalidField("verification", "verification_unknown", fmt.Sprintf(
+					"A %s endpoint is verified by writing a message, not with a challenge. Leave verification out.", s.Kind))
 			}
 			s.Verification = unquote(raw)
 			return nil

@@ -122,7 +122,7 @@ func (c *collector) kafka(s *Settings, policy egress.Policy) {
 	case strings.HasPrefix(k.Topic, "__"):
 		c.refuse("kafka.topic", "kafka_topic_malformed", "Topics that start with two underscores are internal to Kafka. Use another topic.")
 	}
-	c.kafkaCA(k)
+	c.brokerCA("kafka.ca_certificate", &k.CA, k.TLS, "Leave it out, or turn on tls.")
 	if k.SASL != nil {
 		c.sasl(*k.SASL)
 	}

@@ -55,18 +55,19 @@ func tidyCA(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// kafkaCA checks the authorities that the brokers' certificates are issued by, where they are named.
-func (c *collector) kafkaCA(k *KafkaConnection) {
-	if k.CA = strings.TrimSpace(k.CA); k.CA == "" {
+// brokerCA checks the authorities that a broker's certificate is issued by, where they are named. without says what to
+// do where there is no TLS.
+func (c *collector) brokerCA(field string, ca *string, tls bool, without string) {
+	if *ca = strings.TrimSpace(*ca); *ca == "" {
 		return
 	}
-	_, tidy, refusal := Certificates(k.CA)
-	if refusal == "" && !k.TLS {
-		refusal = "ca_certificate needs TLS. Leave it out, or turn on tls."
+	_, tidy, refusal := Certificates(*ca)
+	if refusal == "" && !tls {
+		refusal = "ca_certificate needs TLS. " + without
 	}
 	if refusal != "" {
-		c.refuse("kafka.ca_certificate", "ca_certificate_refused", refusal)
+		c.refuse(field, "ca_certificate_refused", refusal)
 		return
 	}
-	k.CA = tidy
+	*ca = tidy
 }

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -16,7 +17,13 @@ const (
 	HTTP  Kind = "http"  // a POST to its URL
 	Kafka Kind = "kafka" // a record in a topic
 	Inbox Kind = "inbox" // a test inbox: a POST to this server's own receiver; made with its URL, which stays
+
+	RabbitMQ Kind = "rabbitmq" // a message to an exchange
 )
+
+// Broker reports whether deliveries of a kind are messages to a broker, which acknowledges each one. No receiver
+// responds: there is no challenge, no HTTP method, and no filter in front.
+func (k Kind) Broker() bool { return k == Kafka || k == RabbitMQ }
 
 // Connection is what a kind needs beyond the URL that people see, credentials among it. It is stored sealed, as its
 // JSON.
@@ -34,6 +41,7 @@ var kinds = []struct {
 }{
 	{HTTP, (*collector).httpURL, nil},
 	{Kafka, (*collector).kafka, readKafka},
+	{RabbitMQ, (*collector).rabbitmq, readRabbitMQ},
 	{Inbox, (*collector).ownURL, nil},
 	{Feed, (*collector).feed, nil},
 }
@@ -50,6 +58,19 @@ func created() []Kind {
 		out[i] = k.kind
 	}
 	return out
+}
+
+// readConnection reads what is given of a kind's connection.
+func (s *Settings) readConnection(k Kind, raw json.RawMessage, into any) error {
+	name := string(k)
+	if s.Kind != k {
+		return fault.InvalidField(name, name+"_unwanted",
+			"Only an endpoint of kind "+name+" can have the field "+name+". Leave it out, or create an endpoint of that kind.")
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fault.InvalidField(name, "body_malformed", name+" has another shape.")
+	}
+	return nil
 }
 
 // ReadConnection reads what a kind's connection was stored as. A kind that this program does not know has none.

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -90,8 +91,9 @@ func (s *Settings) keepVariables(before Settings, given json.RawMessage) error {
 // setURL sets the URL. A masked URL, as a list shows it, means the present one.
 func setURL(s *Settings, raw json.RawMessage) error {
 	url := unquote(raw)
-	if s.Kind == Kafka && url != s.URL {
-		return fault.InvalidField("url", "endpoint_url_refused", "The URL of a kafka endpoint is derived from its connection. Leave url out, and change kafka.")
+	if s.Kind.Broker() && url != s.URL {
+		return fault.InvalidField("url", "endpoint_url_refused", fmt.Sprintf(
+			"The URL of a %[1]s endpoint is derived from its connection. Leave url out, and change %[1]s.", s.Kind))
 	}
 	if url != egress.Mask(s.URL) || s.URL == "" {
 		s.URL = url
@@ -102,9 +104,6 @@ func setURL(s *Settings, raw json.RawMessage) error {
 // setKafka changes an endpoint's connection. A stored password is never sent to another destination: it has to be given
 // again.
 func setKafka(s *Settings, raw json.RawMessage) error {
-	if s.Kind != Kafka {
-		return fault.InvalidField("kafka", "kafka_unwanted", "Only an endpoint of kind kafka can have the field kafka. Leave it out, or create an endpoint of that kind.")
-	}
 	before, _ := s.Connection.(*KafkaConnection)
 	after := &KafkaConnection{TLS: true}
 	if before != nil {
@@ -120,8 +119,8 @@ func setKafka(s *Settings, raw json.RawMessage) error {
 		CA      json.RawMessage `json:"ca_certificate"`
 		SASL    json.RawMessage `json:"sasl"`
 	}{Servers: &after.Servers, Topic: &after.Topic, TLS: &after.TLS}
-	if err := json.Unmarshal(raw, &given); err != nil {
-		return fault.InvalidField("kafka", "body_malformed", "kafka has another shape.")
+	if err := s.readConnection(Kafka, raw, &given); err != nil {
+		return err
 	}
 	if len(given.CA) > 0 {
 		after.CA = unquote(given.CA) // null: none

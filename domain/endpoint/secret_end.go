@@ -24,11 +24,11 @@ func CheckSecretKind(k Kind) error {
 		return ErrListener
 	case Feed:
 		return ErrFeed
-	case Kafka:
+	case Kafka, RabbitMQ:
 		return fault.New(
 			fault.Conflict,
 			"secret_uncheckable",
-			"A Kafka broker accepts every record, whichever secret signs it. Check the signature in your consumer.",
+			"A broker accepts every message, whichever secret signs it. Check the signature in your consumer.",
 		)
 	}
 	return nil

@@ -10,14 +10,14 @@ import (
 	"posthorn/domain/fault"
 )
 
-// maxType bounds an event type's name, in bytes.
-const maxType = 128
+// MaxType bounds an event type's name, in bytes.
+const MaxType = 128
 
 // ValidPattern reports whether a subscription's pattern is well-formed: *, an event type, or a prefix that ends in .*
 // such as order.*. The error is a *fault.Error with code event_type_pattern_invalid and field event_types.
 func ValidPattern(p string) error {
 	prefix, _ := strings.CutSuffix(p, ".*")
-	if p == "*" || len(p) <= maxType && segments(prefix) {
+	if p == "*" || len(p) <= MaxType && segments(prefix) {
 		return nil
 	}
 	return fault.InvalidField(

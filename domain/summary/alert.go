@@ -151,7 +151,7 @@ func alertOf(e Endpoint, degraded bool, now time.Time) (Alert, bool) {
 	if counts := a.counts(); counts != "" {
 		a.Detail = e.Name + how + ": " + counts + "." + after
 	}
-	if a.Action = a.Problem.Action(); e.Kind == endpoint.Kafka && a.Response.Count > 0 {
+	if a.Action = a.Problem.Action(); e.Kind.Broker() && a.Response.Count > 0 {
 		a.Action = diagnosis.Advice(e.Kind, a.Response.Result)
 	}
 	if a.Action == "" {

@@ -12,7 +12,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/domain/delivery"
-	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
@@ -27,7 +26,7 @@ const bodyShown = 8 << 10
 
 // attemptDetail is an attempt with its response, as far as the actor can read it.
 func attemptDetail(d show.Delivery, t show.Attempt, payloads bool) pages.AttemptDetail {
-	v := pages.AttemptDetail{Attempt: t, Hidden: !payloads, Record: d.Endpoint.Kind == endpoint.Kafka}
+	v := pages.AttemptDetail{Attempt: t, Hidden: !payloads, Record: d.Endpoint.Kind.Broker()}
 	switch {
 	case v.Hidden:
 		v.Attempt.Headers, v.Attempt.Body = "", nil

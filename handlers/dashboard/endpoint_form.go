@@ -38,6 +38,7 @@ func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 	f := pages.EndpointForm{
 		Kind:        string(s.Kind),
 		Kafka:       kafkaForm(s),
+		RabbitMQ:    rabbitMQForm(s),
 		Auth:        authForm(s),
 		TLS:         tlsForm(s),
 		URL:         s.URL,
@@ -86,6 +87,13 @@ func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm,
 			Mechanism: in.Get("kafka_mechanism"),
 			Username:  in.Get("kafka_username"),
 		},
+		RabbitMQ: pages.RabbitMQForm{
+			URL:        in.Get("rabbitmq_url"),
+			Exchange:   in.Get("rabbitmq_exchange"),
+			RoutingKey: in.Get("rabbitmq_routing_key"),
+			CA:         in.Get("rabbitmq_ca"),
+			Username:   in.Get("rabbitmq_username"),
+		},
 		Auth:        typedAuth(in),
 		TLS:         pages.TLSForm{Certificate: in.Get("tls_client_certificate"), CA: in.Get("tls_ca_certificate")},
 		All:         in.Get("scope") == "all",
@@ -119,18 +127,28 @@ func typedValue(in url.Values, row endpoint.Field) string {
 func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 	s = s.Clone()
 	given := map[string]json.RawMessage{}
-	if s.Kind == endpoint.Kafka {
+	switch s.Kind {
+	case endpoint.Kafka:
 		if err := kafkaOf(in, &s); err != nil {
 			return s, err
 		}
-	} else {
+	case endpoint.RabbitMQ:
+		given["rabbitmq"] = connectionJSON(in, "rabbitmq", map[string]string{
+			"url":         "url",
+			"exchange":    "exchange",
+			"routing_key": "routing_key",
+			"ca":          "ca_certificate",
+			"username":    "username",
+			"password":    "password",
+		})
+	default:
 		given["url"] = textJSON(strings.TrimSpace(in.Get("url")))
 	}
 	if s.Kind == endpoint.HTTP && in.Has("auth_type") {
 		given["auth"], given["tls"] = authJSON(in), tlsJSON(in)
 	}
 	for _, row := range pages.FormFields() {
-		if row.Type != endpoint.Switch && !in.Has(row.Name) || row.Name == "verification" && s.Kind == endpoint.Kafka || !row.Group.Of(s.Kind) {
+		if row.Type != endpoint.Switch && !in.Has(row.Name) || row.Name == "verification" && s.Kind.Broker() || !row.Group.Of(s.Kind) {
 			continue
 		}
 		raw, err := row.Parse(typedValue(in, row))
@@ -203,6 +221,36 @@ func kafkaOf(in url.Values, s *endpoint.Settings) error {
 	}
 	s.Connection = k
 	return before.Keep(k)
+}
+
+// rabbitMQForm shows an exchange in the form.
+func rabbitMQForm(s endpoint.Settings) pages.RabbitMQForm {
+	r, ok := s.Connection.(*endpoint.RabbitMQConnection)
+	if !ok {
+		return pages.RabbitMQForm{}
+	}
+	return pages.RabbitMQForm{
+		URL:                r.URL,
+		Exchange:           r.Exchange,
+		RoutingKey:         r.RoutingKey,
+		CA:                 r.CA,
+		Username:           r.Username,
+		PasswordIsOnRecord: true,
+	}
+}
+
+// connectionJSON is a connection as the API has it, from the fields of the form that begin with a prefix: their names
+// there.
+func connectionJSON(in url.Values, prefix string, names map[string]string) json.RawMessage {
+	given := map[string]string{}
+	for field, name := range names {
+		given[name] = in.Get(prefix + "_" + field)
+	}
+	text, err := json.Marshal(given)
+	if err != nil {
+		panic(err) // texts alone
+	}
+	return text
 }
 
 // typesOf are the checked and the typed patterns.

@@ -65,9 +65,9 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 		if n.Secret, err = secretRequest(in).Secret(n.Settings.Wire(), false); err != nil {
 			return err
 		}
-		// Kafka brokers need no secret to acknowledge a record. An HTTP receiver is verified once it knows its
+		// Brokers need no secret to acknowledge a message. An HTTP receiver is verified once it knows its
 		// secret.
-		if n.Settings.Kind != endpoint.Kafka {
+		if !n.Settings.Kind.Broker() {
 			n.Start = endpoints.Later
 		}
 		e, err = a.editor(c).Create(c.Ctx(), q, c.Actor.Tenant, n)

@@ -215,6 +215,9 @@ func (v VerificationView) steps() []components.StepProps {
 	case v.Endpoint.Settings.Kind == endpoint.Kafka:
 		sent.Title, sent.Text = "Write a record", "A signed record to "+v.Endpoint.Settings.URL+"."
 		proof.Title, proof.Text = "Wait for the brokers", "All in-sync replicas must acknowledge the record."
+	case v.Endpoint.Settings.Kind.Broker():
+		sent.Title, sent.Text = "Send a message", "A signed message to "+v.Endpoint.Settings.URL+"."
+		proof.Title, proof.Text = "Wait for the broker", "It must confirm the message."
 	case v.Endpoint.Settings.Verification == "options":
 		sent.Title, proof.Text = "Send an OPTIONS request", "Its headers must permit requests from this platform."
 	case v.Endpoint.Settings.Verification == "simple":
@@ -255,7 +258,7 @@ func (v VerificationView) label() string {
 	switch {
 	case v.running():
 		return "Try now"
-	case v.State == "" && v.Endpoint.Settings.Kind != endpoint.Kafka:
+	case v.State == "" && !v.Endpoint.Settings.Kind.Broker():
 		return "I've installed it: verify now"
 	}
 	return "Verify again"
@@ -304,7 +307,7 @@ func (v CreatedView) noSecret() string {
 
 // verifyText says what happens next on the page of a new endpoint.
 func (v CreatedView) verifyText() string {
-	if v.Endpoint.Settings.Kind == endpoint.Kafka {
+	if v.Endpoint.Settings.Kind.Broker() {
 		return "Delivery starts once the endpoint is verified."
 	}
 	return "We send a signed challenge, and the receiver sends it back. Delivery starts after that."
@@ -314,6 +317,9 @@ func (v CreatedView) verifyText() string {
 func whereText(f EndpointForm) string {
 	if f.Kind == string(endpoint.Kafka) {
 		return "New servers or a new topic must be verified again; deliveries are held until then."
+	}
+	if endpoint.Kind(f.Kind).Broker() {
+		return "A new destination must be verified again; deliveries are held until then."
 	}
 	return "A new URL must be verified again; deliveries are held until then."
 }

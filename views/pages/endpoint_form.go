@@ -22,6 +22,7 @@ type EndpointForm struct {
 	Choose      bool // the kind can be chosen
 	URL         string
 	Kafka       KafkaForm
+	RabbitMQ    RabbitMQForm
 	Auth        AuthForm
 	TLS         TLSForm
 	All         bool // subscribes to every event type
@@ -91,6 +92,12 @@ type KafkaForm struct {
 	PasswordIsOnRecord bool
 }
 
+// RabbitMQForm holds the fields of an exchange, as typed. A password is not shown again.
+type RabbitMQForm struct {
+	URL, Exchange, RoutingKey, CA, Username string
+	PasswordIsOnRecord                      bool
+}
+
 // NewEndpointView is the form of a new endpoint.
 type NewEndpointView struct {
 	Shell   layout.Shell
@@ -145,12 +152,20 @@ var fieldIDs = map[string]string{
 	"kafka.sasl.mechanism":    "f-kafka_mechanism",
 	"kafka.sasl.username":     "f-kafka_username",
 	"kafka.sasl.password":     "f-kafka_password",
+	"rabbitmq":                "f-rabbitmq_url",
+	"rabbitmq.url":            "f-rabbitmq_url",
+	"rabbitmq.exchange":       "f-rabbitmq_exchange",
+	"rabbitmq.routing_key":    "f-rabbitmq_routing_key",
+	"rabbitmq.ca_certificate": "f-rabbitmq_ca",
+	"rabbitmq.username":       "f-rabbitmq_username",
+	"rabbitmq.password":       "f-rabbitmq_password",
 }
 
 func kindOptions() []components.Option {
 	return []components.Option{
 		{Label: "HTTP", Value: string(endpoint.HTTP), Hint: "A signed POST to your URL."},
 		{Label: "Kafka", Value: string(endpoint.Kafka), Hint: "A signed record in your topic."},
+		{Label: "RabbitMQ", Value: string(endpoint.RabbitMQ), Hint: "A signed message to your exchange."},
 		{Label: "Feed", Value: string(endpoint.Feed), Hint: "Your program reads the events itself, without a public address."},
 	}
 }
@@ -173,8 +188,8 @@ func mechanismOptions() []components.Option {
 
 func mechanisms() string { return strings.Join(endpoint.SASLMechanisms(), "|") }
 
-func passwordHint(f EndpointForm) string {
-	if f.Kafka.PasswordIsOnRecord {
+func passwordHint(onRecord bool) string {
+	if onRecord {
 		return "Leave empty to keep the current one."
 	}
 	return "Stored encrypted and never shown."
@@ -288,7 +303,7 @@ func (f EndpointForm) has(row endpoint.Field) bool {
 	kind := endpoint.Kind(f.Kind)
 	switch row.Name {
 	case "verification":
-		return f.Choose || kind != endpoint.Kafka && !kind.Pulls()
+		return f.Choose || !kind.Broker() && !kind.Pulls()
 	case "auth", "tls":
 		return f.Choose || kind == endpoint.HTTP
 	case "public_signature":

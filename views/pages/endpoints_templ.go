@@ -133,7 +133,7 @@ func endpoints(v EndpointsView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Empty(icons.Target, "No endpoints yet", "An endpoint is a URL or a Kafka topic that receives your events. We verify it, sign every request, and retry until it responds.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Empty(icons.Target, "No endpoints yet", "An endpoint is a URL, a Kafka topic, or a queue that receives your events. We verify it, sign every request, and retry until it responds.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -50,7 +50,7 @@ type endpointListCommand struct {
 	shared
 	Limit     int    `default:"50" help:"Maximum rows; 0 for all." short:"n"`
 	Condition string `placeholder:"CONDITION" help:"Only endpoints in this condition: ${enum}." enum:",failing,disabled,suspended,paused_by_operator,waiting_for_worker,asked_to_wait,degraded,unverified,paused,disconnected,active" default:""`
-	Kind      string `placeholder:"KIND" help:"Only endpoints of this kind: ${enum}. Listeners are listed with listen alone." enum:",http,kafka,inbox,feed,listen" default:""`
+	Kind      string `placeholder:"KIND" help:"Only endpoints of this kind: ${enum}. Listeners are listed with listen alone." enum:",http,kafka,rabbitmq,inbox,feed,listen" default:""`
 	Status    string `placeholder:"STATUS" help:"Only endpoints with this status: ${enum}." enum:",unverified,active,paused,disabled" default:""`
 }
 
@@ -337,13 +337,13 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 	if err := c.access.set(ctx, e, fields); err != nil {
 		return err
 	}
-	if isKafka, err := c.topic.set(ctx, e, fields); err != nil {
+	if kind, err := c.topic.set(ctx, e, fields); err != nil {
 		return err
-	} else if isKafka {
-		if !named(fields) {
-			return fail(ExitUsage, "A Kafka endpoint needs its bootstrap servers and its topic: --kafka HOST:PORT --topic NAME.")
+	} else if kind != "" {
+		if err := named(kind, fields); err != nil {
+			return err
 		}
-		fields["kind"] = "kafka"
+		fields["kind"] = kind
 	}
 	if c.Feed {
 		fields["kind"] = "feed"

@@ -28,7 +28,7 @@ type kafkaTransport struct {
 	guard     *guard
 	roots     *x509.CertPool // nil: the system's
 	sessions  tls.ClientSessionCache
-	producers producers
+	producers producers[*producer]
 }
 
 func newKafkaTransport(g *guard) *kafkaTransport {
@@ -48,24 +48,11 @@ func (k *kafkaTransport) configure(s endpoint.Settings, _ *egress.Proxy) (any, e
 func (k *kafkaTransport) close() { k.producers.closeAll() }
 
 func (k *kafkaTransport) deliver(ctx context.Context, t *Destination, p *request, a *queue.Attempt) delivery.Result {
-	said := k.write(ctx, t, p, a.StartedAt)
-	a.Error, a.ResponseExcerpt = said.text, said.excerpt
-	a.DNS, a.Connect, a.TLS = said.spent.dns, said.spent.connect, said.spent.tls
-	a.Total = int32(max(said.took.Microseconds(), 1))
-	a.Wait = max(a.Total-a.DNS-a.Connect-a.TLS, 0)
-	return said.result
+	return k.write(ctx, t, p, a.StartedAt).record(a)
 }
 
-// verify counts an acknowledged record as verified: a client without write permission gets no acknowledgment.
 func (k *kafkaTransport) verify(ctx context.Context, t *Destination, p *request, _ challenge) (status int, detail string, verified bool) {
-	said := k.write(ctx, t, p, time.Now())
-	switch {
-	case said.result.Failure != delivery.FailNone:
-		return 0, "Writing to the topic failed: " + said.text + ".", false
-	case said.result.Status != 200:
-		return said.result.Status, "Writing to the topic failed: " + said.text + ".", false
-	}
-	return 200, "", true
+	return k.write(ctx, t, p, time.Now()).verified("topic")
 }
 
 func (k *kafkaTransport) write(ctx context.Context, t *Destination, p *request, at time.Time) said {
@@ -75,12 +62,12 @@ func (k *kafkaTransport) write(ctx context.Context, t *Destination, p *request, 
 	to := t.to.(*endpoint.KafkaConnection)
 	pr, err := k.producers.borrow(t.Endpoint, to)
 	if err != nil {
-		return said{result: delivery.Result{Failure: delivery.FailInternal}, text: "the connection's settings could not be used", took: time.Since(began)}
+		return unusable(began)
 	}
 	defer k.producers.giveBack(pr)
 	s := pr.write(bounded, func() *kgo.Record { return kafkaRecord(t, p, to.Topic, at) })
 	if ctx.Err() != nil && s.result.Status != 200 {
-		s = said{result: delivery.Result{Failure: delivery.FailReset}, text: "interrupted: this worker was stopped before an acknowledgment arrived"}
+		s = interrupted()
 	}
 	if s.result.Status == 404 {
 		k.producers.replace(pr) // otherwise another topic of the same name would be mistaken for the deleted one

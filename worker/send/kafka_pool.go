@@ -15,94 +15,115 @@ const (
 	producerIdle     = time.Minute
 )
 
+// lease is what the pool knows about a client. The mutex of producers guards it.
+type lease struct {
+	endpoint  string
+	as        endpoint.Connection // by which it was last borrowed
+	users     int
+	discarded bool
+	lastUsed  time.Time
+}
+
+func (l *lease) leased() *lease { return l }
+
+// leased is a client of a broker.
+type leased interface {
+	leased() *lease
+	close()
+}
+
 // producers keeps the clients of endpoints open from one delivery to the next. A client in use is never closed, and
 // there are at most as many as deliveries in flight.
-type producers struct {
-	open func(name string, to *endpoint.KafkaConnection) (*producer, error)
+type producers[P leased] struct {
+	open func(name string, to endpoint.Connection) (P, error)
 
 	mu    sync.Mutex
-	by    map[string]*producer // by endpoint
-	sweep *time.Timer          // set while there are some
+	by    map[string]P // by endpoint
+	sweep *time.Timer  // set while there are some
 }
 
 // borrow returns the producer of an endpoint's present connection. A producer of an earlier connection is closed when
 // it is no longer used.
-func (ps *producers) borrow(name string, to *endpoint.KafkaConnection) (*producer, error) {
+func (ps *producers[P]) borrow(name string, to endpoint.Connection) (P, error) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	p := ps.by[name]
-	if p != nil && p.as != to && !reflect.DeepEqual(p.as, to) {
+	p, found := ps.by[name]
+	if found && p.leased().as != to && !reflect.DeepEqual(p.leased().as, to) {
 		ps.discard(p)
-		p = nil
+		found = false
 	}
-	if p == nil {
+	if !found {
 		var err error
 		if p, err = ps.open(name, to); err != nil {
-			return nil, err
+			return p, err
 		}
+		p.leased().endpoint = name
 		if ps.by == nil {
-			ps.by = map[string]*producer{}
+			ps.by = map[string]P{}
 		}
 		ps.by[name] = p
 		if ps.sweep == nil {
 			ps.sweep = time.AfterFunc(producerIdle/2, ps.closeIdle)
 		}
 	}
-	p.as = to // the same connection, possibly read again
-	p.users++
+	l := p.leased()
+	l.as = to // the same connection, possibly read again
+	l.users++
 	return p, nil
 }
 
-func (ps *producers) giveBack(p *producer) {
+func (ps *producers[P]) giveBack(p P) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	p.users--
-	p.lastUsed = time.Now()
-	if p.discarded {
-		if p.users == 0 {
+	l := p.leased()
+	l.users--
+	l.lastUsed = time.Now()
+	if l.discarded {
+		if l.users == 0 {
 			go p.close()
 		}
 		return
 	}
 	if len(ps.by) > maxIdleProducers {
 		if oldest := ps.oldestIdle(); oldest != nil {
-			ps.discard(oldest)
+			ps.discard(ps.by[oldest.endpoint])
 		}
 	}
 }
 
-func (ps *producers) oldestIdle() (oldest *producer) {
+func (ps *producers[P]) oldestIdle() (oldest *lease) {
 	for _, p := range ps.by {
-		if p.users == 0 && (oldest == nil || p.lastUsed.Before(oldest.lastUsed)) {
-			oldest = p
+		if l := p.leased(); l.users == 0 && (oldest == nil || l.lastUsed.Before(oldest.lastUsed)) {
+			oldest = l
 		}
 	}
 	return oldest
 }
 
 // replace makes the next borrower start with a new producer.
-func (ps *producers) replace(p *producer) {
+func (ps *producers[P]) replace(p P) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	ps.discard(p)
 }
 
 // discard removes a producer, and closes it once no request uses it. The caller holds the mutex.
-func (ps *producers) discard(p *producer) {
-	if ps.by[p.endpoint] == p {
-		delete(ps.by, p.endpoint)
+func (ps *producers[P]) discard(p P) {
+	l := p.leased()
+	if now, found := ps.by[l.endpoint]; found && now.leased() == l {
+		delete(ps.by, l.endpoint)
 	}
-	p.discarded = true
-	if p.users == 0 {
+	l.discarded = true
+	if l.users == 0 {
 		go p.close() // close waits for the producer's own goroutines
 	}
 }
 
-func (ps *producers) closeIdle() {
+func (ps *producers[P]) closeIdle() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	for _, p := range ps.by {
-		if p.users == 0 && time.Since(p.lastUsed) >= producerIdle {
+		if l := p.leased(); l.users == 0 && time.Since(l.lastUsed) >= producerIdle {
 			ps.discard(p)
 		}
 	}
@@ -113,7 +134,7 @@ func (ps *producers) closeIdle() {
 }
 
 // closeAll closes the unused producers, and the others when they are returned.
-func (ps *producers) closeAll() {
+func (ps *producers[P]) closeAll() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if ps.sweep != nil {

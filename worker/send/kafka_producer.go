@@ -2,8 +2,6 @@ package send
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"net"
 	"sync"
@@ -33,11 +31,10 @@ const (
 
 // producer is an endpoint's client, with what it knows about the brokers.
 type producer struct {
-	endpoint  string
-	to        *endpoint.KafkaConnection
-	transport *kafkaTransport
-	roots     *x509.CertPool // nil: the system's
-	many      *kgo.Client
+	lease
+	to     *endpoint.KafkaConnection
+	dialer *brokerDialer
+	many   *kgo.Client
 	// known says that the topic existed and nothing has failed since. Otherwise an attempt first looks the topic up,
 	// which shows immediately and exactly what is wrong.
 	known atomic.Bool
@@ -46,12 +43,6 @@ type producer struct {
 	alone   *kgo.Client    // opened on demand
 	dials   []dialled      // the last ones
 	problem []noConnection // the last ones
-
-	// Guarded by the mutex of producers.
-	as        *endpoint.KafkaConnection // the connection by which it was last borrowed
-	users     int
-	discarded bool
-	lastUsed  time.Time
 }
 
 // dialled is how long a connection took to open.
@@ -59,8 +50,6 @@ type dialled struct {
 	at    time.Time
 	spent spent
 }
-
-type spent struct{ dns, connect, tls int32 } // microseconds
 
 // noConnection is a failed connection.
 type noConnection struct {
@@ -70,19 +59,13 @@ type noConnection struct {
 
 const kafkaRemembered = 16
 
-func (k *kafkaTransport) newProducer(name string, to *endpoint.KafkaConnection) (*producer, error) {
-	p := &producer{endpoint: name, to: to, transport: k, roots: k.roots}
-	if to.CA != "" {
-		certificates, _, refusal := endpoint.Certificates(to.CA)
-		if refusal != "" {
-			return nil, errors.New(refusal)
-		}
-		p.roots = x509.NewCertPool()
-		for _, c := range certificates {
-			p.roots.AddCert(c)
-		}
+func (k *kafkaTransport) newProducer(_ string, connection endpoint.Connection) (*producer, error) {
+	to := connection.(*endpoint.KafkaConnection)
+	dialer, err := newBrokerDialer(k.guard, to.TLS, to.CA, k.roots, k.sessions)
+	if err != nil {
+		return nil, err
 	}
-	var err error
+	p := &producer{to: to, dialer: dialer}
 	p.many, err = p.newClient(kafkaMaxBuffered)
 	return p, err
 }
@@ -125,47 +108,16 @@ func (p *producer) close() {
 
 // dial connects to a configured server or to one that the cluster named: the guard checks both in the same way.
 func (p *producer) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	ph := &phases{began: time.Now(), plain: !p.to.TLS}
-	conn, err := p.transport.guard.dial(context.WithValue(ctx, phasesKey{}, ph), network, address)
+	conn, took, err := p.dialer.dial(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	if p.to.TLS {
-		if conn, err = p.secure(ctx, conn, address, ph); err != nil {
-			return nil, err
-		}
-	}
-	p.remember(ph)
+	p.remember(took)
 	return conn, nil
 }
 
-func (p *producer) secure(ctx context.Context, conn net.Conn, address string, ph *phases) (net.Conn, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	config := &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		ServerName:         host,
-		RootCAs:            p.roots,
-		ClientSessionCache: p.transport.sessions,
-	}
-	if p.to.CA != "" {
-		// a session does not contain its certificate authority, and other endpoints have other ones
-		config.ClientSessionCache = nil
-	}
-	return encrypt(ctx, conn, config, ph)
-}
-
-func (p *producer) remember(ph *phases) {
-	d := dialled{
-		at: time.Now(),
-		spent: spent{
-			dns: int32(ph.dns.Load()),
-			tls: int32(ph.tlsDone.Load() - ph.tlsBegun.Load()),
-		},
-	}
-	d.spent.connect = int32(ph.connected.Load()) - d.spent.dns
+func (p *producer) remember(took spent) {
+	d := dialled{at: time.Now(), spent: took}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.dials) == kafkaRemembered {

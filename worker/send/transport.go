@@ -28,9 +28,10 @@ type transport interface {
 // transports has the transport of each kind. To add a kind, add a file beside this one and a row here
 // (docs/adr/0010-kinds.md).
 var transports = map[endpoint.Kind]func(*guard) transport{
-	endpoint.HTTP:  func(g *guard) transport { return newHTTPTransport(g) },
-	endpoint.Kafka: func(g *guard) transport { return newKafkaTransport(g) },
-	endpoint.Inbox: func(g *guard) transport { return newInboxTransport(g) },
+	endpoint.HTTP:     func(g *guard) transport { return newHTTPTransport(g) },
+	endpoint.Kafka:    func(g *guard) transport { return newKafkaTransport(g) },
+	endpoint.RabbitMQ: func(g *guard) transport { return newRabbitTransport(g) },
+	endpoint.Inbox:    func(g *guard) transport { return newInboxTransport(g) },
 }
 
 // request is a message rendered and signed, the same for every transport.

@@ -239,6 +239,9 @@ func (x *exporter) endpoints(ctx context.Context, sdk *client.Client, tenant str
 				sasl["password"] = x.variable(tenant, name, "password")
 			}
 		}
+		if rabbit, ok := fields["rabbitmq"].(map[string]any); ok {
+			rabbit["password"] = x.variable(tenant, name, "password")
+		}
 		if auth, ok := fields["auth"].(map[string]any); ok {
 			way, _ := auth["client_auth"].(string)
 			if secret := endpoint.AuthType(fmt.Sprint(auth["type"])).SecretField(way); secret != "" {
