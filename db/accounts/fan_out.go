@@ -148,10 +148,24 @@ func unconfirmed(ctx context.Context, q *sql.Queries, t show.Tenant) ([]string, 
 
 func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnmailedRow) error {
 	n := r.NoticeRow
-	if n.Kind.Muted(muteOf(r.MutedAt, r.MutedUntil), n.CreatedAt) {
-		return nil // the notice appears on the tenant's pages
-	}
 	settings := notice.ReadSettings(r.TenantSettings)
+	if !settings.Silences(n.Kind, muteOf(r.MutedAt, r.MutedUntil), n.CreatedAt) { // it appears on the tenant's pages
+		if err := mailRecipients(ctx, q, links, r, settings); err != nil {
+			return err
+		}
+	}
+	if !n.Kind.AlertsOperators() || r.Trial {
+		return nil
+	}
+	if wait, err := tryMail(ctx, q, account.OperatorAlerts, "alert of", n.TenantID.String()); err != nil || wait > 0 {
+		return err
+	}
+	return AlertOperators(ctx, q, "notice:"+id.Notice.Format(n.ID), alertOf(links, r))
+}
+
+// mailRecipients puts a mail for each recipient of a notice into the outbox.
+func mailRecipients(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnmailedRow, settings notice.Settings) error {
+	n := r.NoticeRow
 	recipients, err := NoticeRecipients(ctx, q, n.TenantID, n.Kind, settings.Contacts)
 	if err != nil {
 		return err
@@ -193,13 +207,7 @@ func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnma
 			return err
 		}
 	}
-	if !n.Kind.AlertsOperators() || r.Trial {
-		return nil
-	}
-	if wait, err := tryMail(ctx, q, account.OperatorAlerts, "alert of", n.TenantID.String()); err != nil || wait > 0 {
-		return err
-	}
-	return AlertOperators(ctx, q, "notice:"+id.Notice.Format(n.ID), alertOf(links, r))
+	return nil
 }
 
 // askContacts asks those of a tenant's contacts that have not agreed to get its notices. Whoever was asked within the

@@ -336,6 +336,7 @@ type TenantChange struct {
 	Contacts *[]string          // as notice.Contacts returns them; whoever is new is asked to agree
 	Links    Links              // for the mails that ask; required with Contacts
 	Digest   *bool              // whether a daily digest is sent
+	Muted    *[]notice.Kind     // replaces the kinds of notices that are neither mailed nor sent to channels
 	Limits   map[string]string  // settings.OfTenant by name; an empty text inherits the platform's value
 	Seen     string             // the version that the form was based on; empty for any
 }
@@ -502,7 +503,18 @@ func (change TenantChange) lay(raw []byte, changed map[string]any) ([]byte, erro
 		to.NoDigest = !*change.Digest
 		changed["digest"] = []bool{!was.NoDigest, *change.Digest}
 	}
-	if changed["contacts"] != nil || changed["digest"] != nil {
+	if change.Muted != nil {
+		muted := was.Mute(*change.Muted)
+		if change.Digest != nil { // it says more about the digest than the list
+			muted.NoDigest = to.NoDigest
+		}
+		muted.Contacts = to.Contacts
+		if !slices.Equal(muted.MutedKinds(), was.MutedKinds()) {
+			changed["muted_notices"] = [][]notice.Kind{was.MutedKinds(), muted.MutedKinds()}
+		}
+		to = muted
+	}
+	if changed["contacts"] != nil || changed["digest"] != nil || changed["muted_notices"] != nil {
 		var err error
 		if raw, err = to.Write(raw); err != nil {
 			return nil, err

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
+	"posthorn/domain/health"
 )
 
 // Settings are a tenant's own, in its settings.
@@ -16,7 +18,63 @@ type Settings struct {
 	// Contacts are addresses that get notices as an owner would, beside the members: a mailing list, or the customer of
 	// a provider whose people do not sign in here.
 	Contacts []string `json:"contacts"`
-	NoDigest bool     `json:"no_digest"` // no recipient gets a daily summary
+	NoDigest bool     `json:"no_digest"` // no recipient gets a daily summary: the mute of that kind
+	// Muted are the kinds that the tenant muted, without the digest. MutedKinds has them all.
+	Muted []Kind `json:"muted_notices"`
+}
+
+// Mutes reports whether the tenant muted a kind.
+func (s Settings) Mutes(k Kind) bool {
+	return k == Digest && s.NoDigest || k != Digest && slices.Contains(s.Muted, k)
+}
+
+// MutedKinds are the kinds that the tenant muted, in the order in which preferences are shown.
+func (s Settings) MutedKinds() []Kind {
+	return slices.DeleteFunc(Kinds(), func(k Kind) bool { return !s.Mutes(k) })
+}
+
+// Mute replaces the kinds that the tenant muted.
+func (s Settings) Mute(kinds []Kind) Settings {
+	s.NoDigest = slices.Contains(kinds, Digest)
+	s.Muted = slices.DeleteFunc(Kinds(), func(k Kind) bool { return k == Digest || !slices.Contains(kinds, k) })
+	return s
+}
+
+// Silences reports whether a notice of a kind is kept from being sent, by mail and to channels alike: by the tenant's
+// mute of the kind, or by the mute of its endpoint's alerts.
+func (s Settings) Silences(k Kind, endpoint health.Mute, at time.Time) bool {
+	return s.Mutes(k) || k.Mutable() && endpoint.Holds(at)
+}
+
+// ParseKinds reads kinds as people name them. The error is a *fault.Error that names field and the place of each
+// unknown kind ("muted_notices.1").
+func ParseKinds(field string, given []string) ([]Kind, error) {
+	var wrong []fault.Field
+	kinds := []Kind{}
+	for i, text := range given {
+		switch k := Kind(text); {
+		case !k.Known():
+			wrong = append(wrong, fault.Field{
+				Name:   field + "." + strconv.Itoa(i),
+				Code:   "notice_kind_unknown",
+				Detail: fmt.Sprintf("%q is not a kind of notice. The kinds are %s.", text, joinKinds(Kinds())),
+			})
+		case !slices.Contains(kinds, k):
+			kinds = append(kinds, k)
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, fault.InvalidFields(wrong)
+	}
+	return kinds, nil
+}
+
+func joinKinds(kinds []Kind) string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = string(k)
+	}
+	return strings.Join(names, ", ")
 }
 
 // MaxContacts bounds how many of them there are.
@@ -75,11 +133,15 @@ func (s Settings) Write(all []byte) ([]byte, error) {
 	}
 	delete(members, "contacts")
 	delete(members, "no_digest")
+	delete(members, "muted_notices")
 	if len(s.Contacts) > 0 {
 		members["contacts"], _ = json.Marshal(s.Contacts) // texts alone
 	}
 	if s.NoDigest {
 		members["no_digest"] = json.RawMessage("true")
+	}
+	if len(s.Muted) > 0 {
+		members["muted_notices"], _ = json.Marshal(s.Muted) // texts alone
 	}
 	return json.Marshal(members)
 }

@@ -9,6 +9,7 @@ import (
 
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 )
@@ -106,5 +107,35 @@ func TestSettingsOfNoticesLeaveOthersAlone(t *testing.T) {
 	}
 	if text, err = (notice.Settings{}).Write(text); err != nil || string(text) != `{"health":{"gone":false}}` {
 		t.Errorf("%s, %v", text, err)
+	}
+}
+
+func TestATenantMutesKinds(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	s := notice.Settings{Contacts: []string{"a@acme.example"}}.Mute([]notice.Kind{notice.KeyCreated, notice.Digest})
+	text, err := s.Write([]byte(`{"other":1}`))
+	if want := `{"contacts":["a@acme.example"],"muted_notices":["key.created"],"no_digest":true,"other":1}`; err != nil || string(text) != want {
+		t.Errorf("%s, %v, want %s", text, err, want)
+	}
+	if got, want := notice.ReadSettings(text).MutedKinds(), []notice.Kind{notice.KeyCreated, notice.Digest}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	endpoint := health.Mute{At: now.Add(-time.Hour)}
+	for _, k := range notice.Kinds() {
+		want := k == notice.KeyCreated || k == notice.Digest
+		if s.Silences(k, health.Mute{}, now) != want || s.Silences(k, endpoint, now) != (want || k.Mutable()) {
+			t.Errorf("%s: the mutes of a tenant and of an endpoint are one rule", k)
+		}
+	}
+	if back := s.Mute(nil); len(back.MutedKinds()) != 0 || len(back.Contacts) != 1 {
+		t.Errorf("%+v", back)
+	}
+	if got, err := notice.ParseKinds("muted_notices", []string{"digest", "digest"}); err != nil || !slices.Equal(got, []notice.Kind{notice.Digest}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	_, err = notice.ParseKinds("muted_notices", []string{"digest", "posthorn.digest"})
+	if f := fault.As(err); f == nil || len(f.Fields) != 1 || f.Fields[0].Name != "muted_notices.1" || f.Fields[0].Code != "notice_kind_unknown" {
+		t.Errorf("%v", err)
 	}
 }
