@@ -173,17 +173,16 @@ func TestAMutedKindIsNeitherMailedNorSentToChannels(t *testing.T) {
 	f.person("owner@acme.example", "owner")
 	f.subscriber(f.tenant, "{posthorn.*}")
 	plain := f.subscriber(f.tenant, "{order.*}")
-	mute := func(kinds ...notice.Kind) {
+	mute := func(k notice.Kind, muted bool) {
 		t.Helper()
 		if err := f.db.Tenant(t.Context(), f.tenant, func(q *sql.Queries) error {
-			_, err := accounts.ChangeTenant(t.Context(), q, f.tenant, accounts.TenantChange{Muted: &kinds}, db.Author{Kind: "system"})
-			return err
+			return accounts.MuteNotices(t.Context(), q, f.tenant, k, muted, db.Author{Kind: "system"})
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	mute(notice.Kinds()...)
 	for _, k := range notice.Kinds() {
+		mute(k, true)
 		f.postAbout(&plain, k, "muted:"+string(k))
 	}
 	f.degrade()
@@ -201,7 +200,7 @@ func TestAMutedKindIsNeitherMailedNorSentToChannels(t *testing.T) {
 	if f.digest(f.now()) {
 		t.Error("a muted digest was posted")
 	}
-	mute(notice.KeyCreated)
+	mute(notice.SecretRotated, false)
 	for _, k := range []notice.Kind{notice.KeyCreated, notice.SecretRotated} {
 		f.postAbout(nil, k, "one:"+string(k))
 	}

@@ -19,7 +19,7 @@ type Settings struct {
 	// a provider whose people do not sign in here.
 	Contacts []string `json:"contacts"`
 	NoDigest bool     `json:"no_digest"` // no recipient gets a daily summary: the mute of that kind
-	// Muted are the kinds that the tenant muted, without the digest. MutedKinds has them all.
+	// Muted are the other kinds that the tenant muted, in the order in which preferences are shown.
 	Muted []Kind `json:"muted_notices"`
 }
 
@@ -28,15 +28,15 @@ func (s Settings) Mutes(k Kind) bool {
 	return k == Digest && s.NoDigest || k != Digest && slices.Contains(s.Muted, k)
 }
 
-// MutedKinds are the kinds that the tenant muted, in the order in which preferences are shown.
-func (s Settings) MutedKinds() []Kind {
-	return slices.DeleteFunc(Kinds(), func(k Kind) bool { return !s.Mutes(k) })
-}
-
-// Mute replaces the kinds that the tenant muted.
-func (s Settings) Mute(kinds []Kind) Settings {
-	s.NoDigest = slices.Contains(kinds, Digest)
-	s.Muted = slices.DeleteFunc(Kinds(), func(k Kind) bool { return k == Digest || !slices.Contains(kinds, k) })
+// Mute mutes a kind, or ends its mute.
+func (s Settings) Mute(kind Kind, muted bool) Settings {
+	if kind == Digest {
+		s.NoDigest = muted
+		return s
+	}
+	s.Muted = slices.DeleteFunc(Kinds(), func(k Kind) bool {
+		return k == Digest || k != kind && !s.Mutes(k) || k == kind && !muted
+	})
 	return s
 }
 
@@ -46,27 +46,30 @@ func (s Settings) Silences(k Kind, endpoint health.Mute, at time.Time) bool {
 	return s.Mutes(k) || k.Mutable() && endpoint.Holds(at)
 }
 
-// ParseKinds reads kinds as people name them. The error is a *fault.Error that names field and the place of each
-// unknown kind ("muted_notices.1").
-func ParseKinds(field string, given []string) ([]Kind, error) {
+// MutedKinds reads the kinds that a tenant mutes, without the digest, which has a switch of its own. The error is a
+// *fault.Error that names field and the place of each invalid kind ("muted_notices.1").
+func MutedKinds(field string, given []string) ([]Kind, error) {
 	var wrong []fault.Field
-	kinds := []Kind{}
+	kinds := mutableKinds()
 	for i, text := range given {
-		switch k := Kind(text); {
-		case !k.Known():
-			wrong = append(wrong, fault.Field{
-				Name:   field + "." + strconv.Itoa(i),
-				Code:   "notice_kind_unknown",
-				Detail: fmt.Sprintf("%q is not a kind of notice. The kinds are %s.", text, joinKinds(Kinds())),
-			})
-		case !slices.Contains(kinds, k):
-			kinds = append(kinds, k)
+		if slices.Contains(kinds, Kind(text)) {
+			continue
 		}
+		detail := fmt.Sprintf("%q is not a kind of notice. The kinds are %s.", text, joinKinds(kinds))
+		if Kind(text) == Digest {
+			detail = "The digest has a setting of its own: digest."
+		}
+		wrong = append(wrong, fault.Field{Name: field + "." + strconv.Itoa(i), Code: "notice_kind_unknown", Detail: detail})
 	}
 	if len(wrong) > 0 {
 		return nil, fault.InvalidFields(wrong)
 	}
-	return kinds, nil
+	return slices.DeleteFunc(kinds, func(k Kind) bool { return !slices.Contains(given, string(k)) }), nil
+}
+
+// mutableKinds are the kinds that a list of mutes can name.
+func mutableKinds() []Kind {
+	return slices.DeleteFunc(Kinds(), func(k Kind) bool { return k == Digest })
 }
 
 func joinKinds(kinds []Kind) string {

@@ -113,13 +113,14 @@ func TestSettingsOfNoticesLeaveOthersAlone(t *testing.T) {
 func TestATenantMutesKinds(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	s := notice.Settings{Contacts: []string{"a@acme.example"}}.Mute([]notice.Kind{notice.KeyCreated, notice.Digest})
+	s := notice.Settings{Contacts: []string{"a@acme.example"}}.
+		Mute(notice.KeyCreated, true).Mute(notice.Digest, true).Mute(notice.SecretRotated, true).Mute(notice.SecretRotated, false)
 	text, err := s.Write([]byte(`{"other":1}`))
 	if want := `{"contacts":["a@acme.example"],"muted_notices":["key.created"],"no_digest":true,"other":1}`; err != nil || string(text) != want {
 		t.Errorf("%s, %v, want %s", text, err, want)
 	}
-	if got, want := notice.ReadSettings(text).MutedKinds(), []notice.Kind{notice.KeyCreated, notice.Digest}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+	if s = notice.ReadSettings(text); !s.NoDigest || !slices.Equal(s.Muted, []notice.Kind{notice.KeyCreated}) {
+		t.Errorf("%+v", s)
 	}
 	endpoint := health.Mute{At: now.Add(-time.Hour)}
 	for _, k := range notice.Kinds() {
@@ -128,14 +129,15 @@ func TestATenantMutesKinds(t *testing.T) {
 			t.Errorf("%s: the mutes of a tenant and of an endpoint are one rule", k)
 		}
 	}
-	if back := s.Mute(nil); len(back.MutedKinds()) != 0 || len(back.Contacts) != 1 {
+	if back := s.Mute(notice.KeyCreated, false).Mute(notice.Digest, false); len(back.Muted) != 0 || back.NoDigest || len(back.Contacts) != 1 {
 		t.Errorf("%+v", back)
 	}
-	if got, err := notice.ParseKinds("muted_notices", []string{"digest", "digest"}); err != nil || !slices.Equal(got, []notice.Kind{notice.Digest}) {
-		t.Errorf("%v, %v", got, err)
+	got, err := notice.MutedKinds("muted_notices", []string{"key.created", "endpoint.warning", "key.created"})
+	if want := []notice.Kind{notice.EndpointWarning, notice.KeyCreated}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
 	}
-	_, err = notice.ParseKinds("muted_notices", []string{"digest", "posthorn.digest"})
-	if f := fault.As(err); f == nil || len(f.Fields) != 1 || f.Fields[0].Name != "muted_notices.1" || f.Fields[0].Code != "notice_kind_unknown" {
+	_, err = notice.MutedKinds("muted_notices", []string{"key.created", "digest", "posthorn.key.created"})
+	if f := fault.As(err); f == nil || len(f.Fields) != 2 || f.Fields[0].Name != "muted_notices.1" || f.Fields[1].Code != "notice_kind_unknown" {
 		t.Errorf("%v", err)
 	}
 }
