@@ -25,6 +25,13 @@ FROM endpoints e JOIN tenants t ON t.id = e.tenant_id AND t.state = 'active'
 WHERE e.tenant_id = ANY(@tenants::uuid[]) AND e.deleted_at IS NULL
 	AND EXISTS (SELECT FROM unnest(e.event_types) AS p(pattern) WHERE starts_with(p.pattern, 'posthorn.'));
 
+-- name: OwnAlertChannels :many
+-- A tenant's endpoints that ask for its notices, for its pages.
+SELECT e.id, e.url, e.description, e.event_types FROM endpoints e
+WHERE e.tenant_id = @tenant_id AND e.deleted_at IS NULL
+	AND EXISTS (SELECT FROM unnest(e.event_types) AS p(pattern) WHERE starts_with(p.pattern, 'posthorn.'))
+ORDER BY e.id;
+
 -- name: MarkRelayed :exec
 UPDATE notices n SET relayed_at = now()
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@ids::uuid[])) AS u(tenant_id, id)

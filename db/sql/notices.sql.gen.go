@@ -220,17 +220,18 @@ func (q *Queries) NoticeMembers(ctx context.Context, tenantID id.UUID) ([]Notice
 }
 
 const NoticePreferences = `-- name: NoticePreferences :many
-SELECT recipient, wanted FROM notice_preferences WHERE tenant_id = $1 AND kind = $2
+SELECT recipient, kind, wanted FROM notice_preferences WHERE tenant_id = $1
 `
 
 type NoticePreferencesRow struct {
 	Recipient string
+	Kind      notice.Kind
 	Wanted    bool
 }
 
-// People's choices for one kind.
-func (q *Queries) NoticePreferences(ctx context.Context, tenantID id.UUID, kind notice.Kind) ([]NoticePreferencesRow, error) {
-	rows, err := q.db.Query(ctx, NoticePreferences, tenantID, kind)
+// The recipients' choices, of all kinds.
+func (q *Queries) NoticePreferences(ctx context.Context, tenantID id.UUID) ([]NoticePreferencesRow, error) {
+	rows, err := q.db.Query(ctx, NoticePreferences, tenantID)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +239,7 @@ func (q *Queries) NoticePreferences(ctx context.Context, tenantID id.UUID, kind 
 	items := []NoticePreferencesRow{}
 	for rows.Next() {
 		var i NoticePreferencesRow
-		if err := rows.Scan(&i.Recipient, &i.Wanted); err != nil {
+		if err := rows.Scan(&i.Recipient, &i.Kind, &i.Wanted); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -166,6 +166,46 @@ func (q *Queries) MarkRelayed(ctx context.Context, tenants []id.UUID, ids []id.U
 	return err
 }
 
+const OwnAlertChannels = `-- name: OwnAlertChannels :many
+SELECT e.id, e.url, e.description, e.event_types FROM endpoints e
+WHERE e.tenant_id = $1 AND e.deleted_at IS NULL
+	AND EXISTS (SELECT FROM unnest(e.event_types) AS p(pattern) WHERE starts_with(p.pattern, 'posthorn.'))
+ORDER BY e.id
+`
+
+type OwnAlertChannelsRow struct {
+	ID          id.UUID
+	URL         string
+	Description string
+	EventTypes  []string
+}
+
+// A tenant's endpoints that ask for its notices, for its pages.
+func (q *Queries) OwnAlertChannels(ctx context.Context, tenantID id.UUID) ([]OwnAlertChannelsRow, error) {
+	rows, err := q.db.Query(ctx, OwnAlertChannels, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OwnAlertChannelsRow{}
+	for rows.Next() {
+		var i OwnAlertChannelsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.URL,
+			&i.Description,
+			&i.EventTypes,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PlatformSubscriptions = `-- name: PlatformSubscriptions :many
 SELECT event_types FROM endpoints WHERE tenant_id = $1 AND deleted_at IS NULL
 `
