@@ -142,8 +142,8 @@ func (p *pager) is() (open, resolved int) {
 }
 
 // TestAnIncidentAtPagerDutyOpensAndResolves: a worker disables an endpoint, its notice becomes an event, and a channel
-// with the preset opens an incident. The alerts of the endpoint are muted after that. Its recovery resolves the incident
-// all the same.
+// with the preset opens an incident. The alerts of the endpoint are muted after that. Its recovery resolves the
+// incident all the same.
 func TestAnIncidentAtPagerDutyOpensAndResolves(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -12,8 +12,8 @@ import (
 	"posthorn/domain/show"
 )
 
-// ReadAlerts reads, for each of some kinds of a tenant's notices, who gets it by mail, the channels that ask for it, and
-// whether it is muted.
+// ReadAlerts reads, for each of some kinds of a tenant's notices, who gets it by mail, which channels ask for it,
+// and whether it is muted.
 func ReadAlerts(ctx context.Context, q *sql.Queries, tenant id.UUID, kinds []notice.Kind) ([]show.AlertKind, error) {
 	row, err := q.GetTenant(ctx, tenant)
 	if err != nil {
