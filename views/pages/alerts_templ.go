@@ -329,7 +329,7 @@ func alertRow(v AlertsView, r show.AlertKind) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Cell("Email").Render(templ.WithChildren(ctx, templ_7745c5c3_Var13), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.CellAt("Email", "text").Render(templ.WithChildren(ctx, templ_7745c5c3_Var13), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
