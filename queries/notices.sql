@@ -30,8 +30,8 @@ WHERE m.tenant_id = @tenant_id AND p.disabled_at IS NULL
 ORDER BY m.person_id;
 
 -- name: NoticePreferences :many
--- People's choices for one kind.
-SELECT recipient, wanted FROM notice_preferences WHERE tenant_id = @tenant_id AND kind = @kind;
+-- The recipients' choices, of all kinds.
+SELECT recipient, kind, wanted FROM notice_preferences WHERE tenant_id = @tenant_id;
 
 -- name: PreferencesOf :many
 -- One recipient's choices.

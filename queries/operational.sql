@@ -13,9 +13,9 @@ UPDATE platform SET settings = jsonb_set(settings, '{tenant}', to_jsonb(@tenant:
 SELECT event_types FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL;
 
 -- name: TakeUnrelayed :many
--- With the mute of the alerts of their endpoint.
-SELECT sqlc.embed(n), m.muted_at, m.muted_until
-FROM notices n LEFT JOIN endpoints m ON m.tenant_id = n.tenant_id AND m.id = n.endpoint_id
+-- With the mutes of their tenant and of the alerts of their endpoint.
+SELECT sqlc.embed(n), t.settings AS tenant_settings, m.muted_at, m.muted_until
+FROM notices n JOIN tenants t ON t.id = n.tenant_id LEFT JOIN endpoints m ON m.tenant_id = n.tenant_id AND m.id = n.endpoint_id
 WHERE n.relayed_at IS NULL ORDER BY n.id LIMIT sqlc.arg('limit') FOR UPDATE OF n SKIP LOCKED;
 
 -- name: AlertChannels :many
@@ -25,10 +25,28 @@ FROM endpoints e JOIN tenants t ON t.id = e.tenant_id AND t.state = 'active'
 WHERE e.tenant_id = ANY(@tenants::uuid[]) AND e.deleted_at IS NULL
 	AND EXISTS (SELECT FROM unnest(e.event_types) AS p(pattern) WHERE starts_with(p.pattern, 'posthorn.'));
 
+-- name: OwnAlertChannels :many
+-- A tenant's endpoints that ask for its notices, for its pages.
+SELECT e.id, e.url, e.description, e.event_types FROM endpoints e
+WHERE e.tenant_id = @tenant_id AND e.deleted_at IS NULL
+	AND EXISTS (SELECT FROM unnest(e.event_types) AS p(pattern) WHERE starts_with(p.pattern, 'posthorn.'))
+ORDER BY e.id;
+
 -- name: MarkRelayed :exec
 UPDATE notices n SET relayed_at = now()
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@ids::uuid[])) AS u(tenant_id, id)
 WHERE n.tenant_id = u.tenant_id AND n.id = u.id;
+
+-- name: LastAlert :one
+-- The kind of the last notice of some kinds, about one endpoint or none, that was sent to channels. No row: none was.
+SELECT n.kind FROM notices n
+WHERE n.tenant_id = @tenant_id AND n.kind = ANY(@kinds::text[]) AND n.alerted_at IS NOT NULL
+	AND n.endpoint_id IS NOT DISTINCT FROM sqlc.narg('endpoint_id')::uuid
+ORDER BY n.id DESC LIMIT 1;
+
+-- name: MarkAlerted :exec
+-- Its channels were sent the notice.
+UPDATE notices SET alerted_at = now() WHERE tenant_id = @tenant_id AND id = @id;
 
 -- name: EmitOperational :one
 -- Rejected if the tenant is suspended or deleted: the notice is dropped.
@@ -41,8 +59,9 @@ SELECT posthorn.emit(@tenant::text, @type::text, CAST(@data::text AS json), NULL
 -- Dead letters with the facts of their deliveries.
 SELECT l.tenant_id, l.delivery_id, l.endpoint_id, l.event_type, l.reason, l.failed_at,
 	coalesce(d.event_id, '00000000-0000-0000-0000-000000000000')::uuid AS event_id, coalesce(d.attempts, 0)::int AS attempts,
-	coalesce(d.last_status, 0)::int AS last_status, coalesce(d.last_failure, 0)::smallint AS last_failure, coalesce(e.url, '') AS url, e.muted_at, e.muted_until
+	coalesce(d.last_status, 0)::int AS last_status, coalesce(d.last_failure, 0)::smallint AS last_failure, coalesce(e.url, '') AS url, t.settings AS tenant_settings, e.muted_at, e.muted_until
 FROM dead_letters l
+JOIN tenants t ON t.id = l.tenant_id
 LEFT JOIN deliveries d ON d.tenant_id = l.tenant_id AND d.created_at = posthorn.created_at(l.delivery_id) AND d.id = l.delivery_id
 LEFT JOIN endpoints e ON e.tenant_id = l.tenant_id AND e.id = l.endpoint_id
 WHERE NOT l.announced

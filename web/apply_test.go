@@ -48,6 +48,7 @@ tenants:
     retry_policy: {delays: [60, 300], jitter: 0.25}
     contacts: [ops@example.com, dev@example.com]
     digest: false
+    muted_notices: [secret.rotated, endpoint.recovered]
     limits: {events_per_second: 100, endpoints: 20, payload_bytes: 65536}
     mcp_access: {audience: "https://agents.example.com", claim: org_id, claim_value: acme, message_id_hosts: [agent.example.com]}
     event_types:
@@ -325,7 +326,7 @@ func TestThePlatformsOwnTenantIsFoundByItsID(t *testing.T) {
 // fieldsIn are the names of a file's fields.
 func fieldsIn(text string) (names []string) {
 	for _, field := range []string{
-		"strict_types", "retention_days", "viewers_read_payloads", "health_policy", "retry_policy", "contacts", "digest", "limits", "mcp_access", "event_types", "schema",
+		"strict_types", "retention_days", "viewers_read_payloads", "health_policy", "retry_policy", "contacts", "digest", "muted_notices", "limits", "mcp_access", "event_types", "schema",
 		"example", "schema_check", "versions", "deprecated", "filter", "channels", "format", "prefix", "type_field", "rotation_signatures", "public_signature", "retry_client_errors",
 		"timeout_seconds", "max_in_flight", "rate_limit", "burst", "ordering", "payload_version", "accept_conflict", "circuit_breaker", "verification", "when_held",
 		"custom_headers", "sensitive_headers", "metadata", "paused", "assume_verified", "suspended", "wire", "also_sign", "kafka", "members", "keys", "settings", "answer",

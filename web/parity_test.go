@@ -83,6 +83,7 @@ var twins = map[string]string{
 	"/settings/sso/domains/remove":                       "PATCH /tenants/:tenant_id/sso",
 	"/settings/transfer":                                 "- a person gives away what is theirs, and proves first who they are",
 	"/leave":                                             "- a person leaves; a program removes them",
+	"/alerts/mute":                                       "PATCH /tenant",
 	"/notices/read":                                      "- what a person has read",
 	"/notices/preferences":                               "- what comes to a person by mail",
 	"/portal":                                            "POST /portal-links",

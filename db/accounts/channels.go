@@ -46,15 +46,39 @@ func (c channels) want(p notice.Posted) bool {
 	return false
 }
 
-// alert emits a notice in its own tenant, if a channel asks for it and no mute keeps it from being sent. The event has
-// no idempotency key: a key that a tenant can name could be used before.
-func (c channels) alert(ctx context.Context, q *sql.Queries, links Links, p notice.Posted, mute health.Mute) error {
-	if p.Kind.Muted(mute, p.At) || !c.want(p) {
-		return nil
+// notify sends a notice to the channels of its tenant that ask for it, and records that it did.
+func (c channels) notify(ctx context.Context, q *sql.Queries, links Links, row sql.TakeUnrelayedRow) error {
+	r := row.NoticeRow
+	mutes := notice.ReadSettings(row.TenantSettings)
+	sent, err := c.alert(ctx, q, links, notice.Posted{
+		Kind:     r.Kind,
+		ID:       id.Notice.Format(r.ID),
+		Tenant:   r.TenantID,
+		Endpoint: r.EndpointID,
+		At:       r.CreatedAt,
+		Details:  r.Details,
+	}, mutes.Silences(r.Kind, muteOf(row.MutedAt, row.MutedUntil), r.CreatedAt))
+	if err != nil || !sent {
+		return err
+	}
+	return q.MarkAlerted(ctx, r.TenantID, r.ID)
+}
+
+// alert emits a notice in its own tenant, if a channel asks for it and it is not silenced, and reports whether it did.
+// The end of an alert that is open at the channels is not silenced: their incident would stay open. The event has no
+// idempotency key: a key that a tenant can name could be used before.
+func (c channels) alert(ctx context.Context, q *sql.Queries, links Links, p notice.Posted, silenced bool) (bool, error) {
+	if !c.want(p) {
+		return false, nil
+	}
+	if silenced {
+		if open, err := alertOpen(ctx, q, p); err != nil || !open {
+			return false, err
+		}
 	}
 	data, err := json.Marshal(notice.AlertOf(p, links.tenantPage(p.Tenant)))
 	if err != nil {
-		return err
+		return false, err
 	}
 	_, err = q.EmitAlert(ctx, sql.EmitAlertParams{
 		Tenant:     id.Tenant.Format(p.Tenant),
@@ -62,7 +86,23 @@ func (c channels) alert(ctx context.Context, q *sql.Queries, links Links, p noti
 		Data:       string(data),
 		OccurredAt: p.At,
 	})
-	return err
+	return err == nil, err
+}
+
+// alertOpen reports whether a notice ends an alert that channels were sent.
+func alertOpen(ctx context.Context, q *sql.Queries, p notice.Posted) (bool, error) {
+	if p.Kind.Status() != notice.Resolved {
+		return false, nil
+	}
+	var names []string
+	for _, k := range p.Kind.Together() {
+		names = append(names, string(k))
+	}
+	last, err := q.LastAlert(ctx, sql.LastAlertParams{TenantID: p.Tenant, EndpointID: p.Endpoint, Kinds: names})
+	if db.IsNoRows(err) {
+		return false, nil
+	}
+	return err == nil && last.Status() == notice.Triggered, err
 }
 
 // muteOf is the mute of an endpoint's alerts; nil: none, or without an end.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -63,6 +64,9 @@ func TestMailAndChannelsGetTheSameNoticesOnceEach(t *testing.T) {
 			if k.MailedByDefault() {
 				mails++
 			}
+		}
+		if k == notice.EndpointRecovered { // of the muted endpoint too: its channels were told that it was disabled
+			want = append(want, k.EventType())
 		}
 	}
 	var all sync.WaitGroup
@@ -160,5 +164,76 @@ func TestAnAlertIsBuiltOfTheNotice(t *testing.T) {
 	if len(list) != 2 || list[0].Status != notice.Triggered || list[1].Status != notice.Resolved || list[0].DedupKey != list[1].DedupKey ||
 		list[0].URL != "https://posthorn.example/t/"+id.Tenant.Format(f.tenant)+"/endpoints/"+id.Endpoint.Format(plain) {
 		t.Errorf("%+v", list)
+	}
+}
+
+func TestAMutedKindIsNeitherMailedNorSentToChannels(t *testing.T) {
+	t.Parallel()
+	f := newTold(t)
+	f.person("owner@acme.example", "owner")
+	f.subscriber(f.tenant, "{posthorn.*}")
+	plain := f.subscriber(f.tenant, "{order.*}")
+	mute := func(k notice.Kind, muted bool) {
+		t.Helper()
+		if err := f.db.Tenant(t.Context(), f.tenant, func(q *sql.Queries) error {
+			return accounts.MuteNotices(t.Context(), q, f.tenant, k, muted, db.Author{Kind: "system"})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, k := range notice.Kinds() {
+		mute(k, true)
+		f.postAbout(&plain, k, "muted:"+string(k))
+	}
+	f.degrade()
+	f.relay()
+	for f.mail() > 0 {
+	}
+	if got := f.alerts(); len(got) != 0 {
+		t.Errorf("channels were sent %q", got)
+	}
+	for _, m := range f.mails() {
+		if !strings.HasPrefix(m, "operator_alert ") { // operators are not the tenant's to mute
+			t.Errorf("mailed %q", m)
+		}
+	}
+	if f.digest(f.now()) {
+		t.Error("a muted digest was posted")
+	}
+	mute(notice.SecretRotated, false)
+	for _, k := range []notice.Kind{notice.KeyCreated, notice.SecretRotated} {
+		f.postAbout(nil, k, "one:"+string(k))
+	}
+	f.relay()
+	if got, want := f.alerts(), []string{"posthorn.secret.rotated"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestTheRecoveryOfAMutedEndpointEndsAnAlertThatWasSent(t *testing.T) {
+	t.Parallel()
+	f := newTold(t)
+	f.subscriber(f.tenant, "{posthorn.*}")
+	opened, quiet := f.subscriber(f.tenant, "{order.*}"), f.subscriber(f.tenant, "{order.*}")
+	f.postAbout(&opened, notice.EndpointWarning, "opens")
+	f.relay()
+	f.exec("UPDATE endpoints SET muted_at = now() - interval '1 hour' WHERE id = ANY($1::uuid[])", []string{opened.String(), quiet.String()})
+	f.postAbout(&quiet, notice.EndpointWarning, "opens quietly")
+	f.postAbout(&opened, notice.EndpointRecovered, "ends")
+	f.postAbout(&quiet, notice.EndpointRecovered, "ends quietly")
+	f.relay()
+	f.postAbout(&opened, notice.EndpointRecovered, "ends again")
+	f.relay()
+	var got []string
+	keys := map[string]bool{}
+	for _, text := range schematest.Names(t, f.sql, "SELECT convert_from(data, 'UTF8') FROM outbox ORDER BY id") {
+		var a notice.Alert
+		if err := json.Unmarshal([]byte(text), &a); err != nil {
+			t.Fatal(err)
+		}
+		got, keys[a.DedupKey] = append(got, string(a.Status)), true
+	}
+	if want := []string{"triggered", "resolved"}; !slices.Equal(got, want) || len(keys) != 1 {
+		t.Errorf("channels were sent %q of the alerts %v, want %q of one", got, keys, want)
 	}
 }

@@ -87,43 +87,54 @@ type NoticeRecipient struct {
 // NoticeRecipients lists who receives a tenant's notices of a kind: members by role and preference, and the tenant's
 // contacts, who see what an owner sees. No address is listed twice.
 func NoticeRecipients(ctx context.Context, q *sql.Queries, tenant id.UUID, kind notice.Kind, contacts []string) ([]NoticeRecipient, error) {
-	rows, err := q.NoticePreferences(ctx, tenant, kind)
+	a, err := readAddressees(ctx, q, tenant, contacts)
+	return a.of(kind), err
+}
+
+// addressees are all who can receive a tenant's notices, with their choices.
+type addressees struct {
+	members  []sql.NoticeMembersRow
+	contacts []string
+	chosen   map[choice]*bool
+}
+
+type choice struct {
+	recipient string
+	kind      notice.Kind
+}
+
+func readAddressees(ctx context.Context, q *sql.Queries, tenant id.UUID, contacts []string) (a addressees, err error) {
+	rows, err := q.NoticePreferences(ctx, tenant)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
-	chosen := map[string]*bool{}
+	a.contacts, a.chosen = contacts, map[choice]*bool{}
 	for _, r := range rows {
-		chosen[r.Recipient] = &r.Wanted
+		a.chosen[choice{r.Recipient, r.Kind}] = &r.Wanted
 	}
-	members, err := q.NoticeMembers(ctx, tenant)
-	if err != nil {
-		return nil, err
-	}
-	agreed, err := q.NoticePreferences(ctx, tenant, notice.ContactConfirmed)
-	if err != nil {
-		return nil, err
-	}
-	confirmed := map[string]bool{}
-	for _, r := range agreed {
-		confirmed[r.Recipient] = r.Wanted
-	}
-	var all []NoticeRecipient
+	a.members, err = q.NoticeMembers(ctx, tenant)
+	return a, err
+}
+
+// of lists those who receive a kind.
+func (a addressees) of(kind notice.Kind) (all []NoticeRecipient) {
 	known := map[string]bool{}
 	add := func(r NoticeRecipient, role access.Role) {
 		address := notice.AddressRecipient(r.Address)
-		if !known[address] && kind.Wants(role, chosen[r.Name]) {
+		if !known[address] && kind.Wants(role, a.chosen[choice{r.Name, kind}]) {
 			all = append(all, r)
 		}
 		known[address] = true
 	}
-	for _, m := range members {
+	for _, m := range a.members {
 		add(NoticeRecipient{Name: notice.PersonRecipient(m.PersonID), Address: m.Email}, access.Role(m.Role))
 	}
-	for _, address := range contacts {
+	for _, address := range a.contacts {
 		name := notice.AddressRecipient(address)
-		add(NoticeRecipient{Name: name, Address: address, Contact: true, Unconfirmed: !confirmed[name]}, access.Owner)
+		agreed := a.chosen[choice{name, notice.ContactConfirmed}]
+		add(NoticeRecipient{Name: name, Address: address, Contact: true, Unconfirmed: agreed == nil || !*agreed}, access.Owner)
 	}
-	return all, nil
+	return all
 }
 
 // unconfirmed lists those of a tenant's contacts that have not agreed to get its notices. A member's address counts as
@@ -148,10 +159,24 @@ func unconfirmed(ctx context.Context, q *sql.Queries, t show.Tenant) ([]string, 
 
 func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnmailedRow) error {
 	n := r.NoticeRow
-	if n.Kind.Muted(muteOf(r.MutedAt, r.MutedUntil), n.CreatedAt) {
-		return nil // the notice appears on the tenant's pages
-	}
 	settings := notice.ReadSettings(r.TenantSettings)
+	if !settings.Silences(n.Kind, muteOf(r.MutedAt, r.MutedUntil), n.CreatedAt) { // it appears on the tenant's pages
+		if err := mailRecipients(ctx, q, links, r, settings); err != nil {
+			return err
+		}
+	}
+	if !n.Kind.AlertsOperators() || r.Trial {
+		return nil
+	}
+	if wait, err := tryMail(ctx, q, account.OperatorAlerts, "alert of", n.TenantID.String()); err != nil || wait > 0 {
+		return err
+	}
+	return AlertOperators(ctx, q, "notice:"+id.Notice.Format(n.ID), alertOf(links, r))
+}
+
+// mailRecipients puts a mail for each recipient of a notice into the outbox.
+func mailRecipients(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnmailedRow, settings notice.Settings) error {
+	n := r.NoticeRow
 	recipients, err := NoticeRecipients(ctx, q, n.TenantID, n.Kind, settings.Contacts)
 	if err != nil {
 		return err
@@ -193,13 +218,7 @@ func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnma
 			return err
 		}
 	}
-	if !n.Kind.AlertsOperators() || r.Trial {
-		return nil
-	}
-	if wait, err := tryMail(ctx, q, account.OperatorAlerts, "alert of", n.TenantID.String()); err != nil || wait > 0 {
-		return err
-	}
-	return AlertOperators(ctx, q, "notice:"+id.Notice.Format(n.ID), alertOf(links, r))
+	return nil
 }
 
 // askContacts asks those of a tenant's contacts that have not agreed to get its notices. Whoever was asked within the

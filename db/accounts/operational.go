@@ -102,14 +102,7 @@ func RelayNotices(ctx context.Context, d *db.DB, links Links, most int32) (n int
 		}
 		for _, row := range rows {
 			r := row.NoticeRow
-			if err := channels.alert(ctx, q, links, notice.Posted{
-				Kind:     r.Kind,
-				ID:       id.Notice.Format(r.ID),
-				Tenant:   r.TenantID,
-				Endpoint: r.EndpointID,
-				At:       r.CreatedAt,
-				Details:  r.Details,
-			}, muteOf(row.MutedAt, row.MutedUntil)); err != nil {
+			if err := channels.notify(ctx, q, links, row); err != nil {
 				return err
 			}
 			// The platform's own endpoints get no events about themselves: an endpoint that fails would get an endless
@@ -208,7 +201,9 @@ func AnnounceDeadLetters(ctx context.Context, d *db.DB, links Links, most int32)
 			if err != nil {
 				return err
 			}
-			if err := channels.alert(ctx, q, links, f.posted(), muteOf(r.MutedAt, r.MutedUntil)); err != nil {
+			mutes := notice.ReadSettings(r.TenantSettings)
+			silenced := mutes.Silences(notice.DeliveryFailed, muteOf(r.MutedAt, r.MutedUntil), r.FailedAt)
+			if _, err := channels.alert(ctx, q, links, f.posted(), silenced); err != nil {
 				return err
 			}
 			if !wanted || r.TenantID == to {

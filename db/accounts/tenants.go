@@ -336,6 +336,7 @@ type TenantChange struct {
 	Contacts *[]string          // as notice.Contacts returns them; whoever is new is asked to agree
 	Links    Links              // for the mails that ask; required with Contacts
 	Digest   *bool              // whether a daily digest is sent
+	Muted    *[]notice.Kind     // replaces the muted kinds of notices, as notice.MutedKinds returns them
 	Limits   map[string]string  // settings.OfTenant by name; an empty text inherits the platform's value
 	Seen     string             // the version that the form was based on; empty for any
 }
@@ -406,6 +407,18 @@ func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change Te
 		Object:  id.Tenant.Format(tenant),
 		Details: changed,
 	})
+}
+
+// MuteNotices mutes a kind of notices for mail and channels, or ends its mute, in the caller's transaction.
+func MuteNotices(ctx context.Context, q *sql.Queries, tenant id.UUID, kind notice.Kind, muted bool, by db.Author) error {
+	row, err := q.LockTenant(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	to := notice.ReadSettings(row.Settings).Mute(kind, muted)
+	digest := !to.NoDigest
+	_, err = ChangeTenant(ctx, q, tenant, TenantChange{Muted: &to.Muted, Digest: &digest}, by)
+	return err
 }
 
 // columns are the tenant's columns after the change, without its settings.
@@ -502,7 +515,11 @@ func (change TenantChange) lay(raw []byte, changed map[string]any) ([]byte, erro
 		to.NoDigest = !*change.Digest
 		changed["digest"] = []bool{!was.NoDigest, *change.Digest}
 	}
-	if changed["contacts"] != nil || changed["digest"] != nil {
+	if change.Muted != nil && !slices.Equal(*change.Muted, was.Muted) {
+		to.Muted = *change.Muted
+		changed["muted_notices"] = [][]notice.Kind{was.Muted, to.Muted}
+	}
+	if changed["contacts"] != nil || changed["digest"] != nil || changed["muted_notices"] != nil {
 		var err error
 		if raw, err = to.Write(raw); err != nil {
 			return nil, err

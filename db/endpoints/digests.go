@@ -36,7 +36,7 @@ func RequestSweeps(ctx context.Context, d *db.DB) ([]string, error) {
 func PostDigest(ctx context.Context, d *db.DB, tenant id.UUID, now time.Time) (posted bool, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		t, err := q.GetTenant(ctx, tenant)
-		if err != nil || notice.ReadSettings(t.Settings).NoDigest {
+		if err != nil || notice.ReadSettings(t.Settings).Mutes(notice.Digest) {
 			return err
 		}
 		if platform, err := q.PlatformSettings(ctx); err != nil || !settings.On(settings.Digest, platform) {

@@ -675,6 +675,7 @@ type NoticeRow struct {
 	CreatedAt  time.Time
 	MailedAt   *time.Time
 	RelayedAt  *time.Time
+	AlertedAt  *time.Time
 }
 
 type OneTimeLink struct {

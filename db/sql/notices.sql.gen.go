@@ -120,7 +120,7 @@ func (q *Queries) InsertNotice(ctx context.Context, arg InsertNoticeParams) (int
 }
 
 const ListNotices = `-- name: ListNotices :many
-SELECT tenant_id, id, kind, key, endpoint_id, details, created_at, mailed_at, relayed_at FROM notices
+SELECT tenant_id, id, kind, key, endpoint_id, details, created_at, mailed_at, relayed_at, alerted_at FROM notices
 WHERE tenant_id = $1 AND id > $2 AND id < $3 AND (coalesce(cardinality($4::text[]), 0) = 0 OR kind = ANY($4::text[]))
 	AND ($5::uuid IS NULL OR endpoint_id = $5)
 ORDER BY CASE WHEN $6::boolean THEN id END DESC, id LIMIT $7
@@ -164,6 +164,7 @@ func (q *Queries) ListNotices(ctx context.Context, arg ListNoticesParams) ([]Not
 			&i.CreatedAt,
 			&i.MailedAt,
 			&i.RelayedAt,
+			&i.AlertedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -219,17 +220,18 @@ func (q *Queries) NoticeMembers(ctx context.Context, tenantID id.UUID) ([]Notice
 }
 
 const NoticePreferences = `-- name: NoticePreferences :many
-SELECT recipient, wanted FROM notice_preferences WHERE tenant_id = $1 AND kind = $2
+SELECT recipient, kind, wanted FROM notice_preferences WHERE tenant_id = $1
 `
 
 type NoticePreferencesRow struct {
 	Recipient string
+	Kind      notice.Kind
 	Wanted    bool
 }
 
-// People's choices for one kind.
-func (q *Queries) NoticePreferences(ctx context.Context, tenantID id.UUID, kind notice.Kind) ([]NoticePreferencesRow, error) {
-	rows, err := q.db.Query(ctx, NoticePreferences, tenantID, kind)
+// The recipients' choices, of all kinds.
+func (q *Queries) NoticePreferences(ctx context.Context, tenantID id.UUID) ([]NoticePreferencesRow, error) {
+	rows, err := q.db.Query(ctx, NoticePreferences, tenantID)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +239,7 @@ func (q *Queries) NoticePreferences(ctx context.Context, tenantID id.UUID, kind 
 	items := []NoticePreferencesRow{}
 	for rows.Next() {
 		var i NoticePreferencesRow
-		if err := rows.Scan(&i.Recipient, &i.Wanted); err != nil {
+		if err := rows.Scan(&i.Recipient, &i.Kind, &i.Wanted); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -347,7 +349,7 @@ func (q *Queries) SetPreference(ctx context.Context, arg SetPreferenceParams) (i
 }
 
 const TakeUnmailed = `-- name: TakeUnmailed :many
-SELECT n.tenant_id, n.id, n.kind, n.key, n.endpoint_id, n.details, n.created_at, n.mailed_at, n.relayed_at, t.name AS tenant_name, t.settings AS tenant_settings, m.muted_at, m.muted_until,
+SELECT n.tenant_id, n.id, n.kind, n.key, n.endpoint_id, n.details, n.created_at, n.mailed_at, n.relayed_at, n.alerted_at, t.name AS tenant_name, t.settings AS tenant_settings, m.muted_at, m.muted_until,
 	(EXISTS (SELECT FROM endpoints e WHERE e.tenant_id = n.tenant_id AND e.id = n.endpoint_id AND e.kind IN ('listen', 'inbox'))
 		OR n.details ->> 'reason' = 'gone' AND coalesce((SELECT x.trial FROM dead_letters x
 			WHERE x.tenant_id = n.tenant_id AND x.endpoint_id = n.endpoint_id ORDER BY x.delivery_id DESC LIMIT 1), false))::boolean AS trial
@@ -388,6 +390,7 @@ func (q *Queries) TakeUnmailed(ctx context.Context, limit int32) ([]TakeUnmailed
 			&i.NoticeRow.CreatedAt,
 			&i.NoticeRow.MailedAt,
 			&i.NoticeRow.RelayedAt,
+			&i.NoticeRow.AlertedAt,
 			&i.TenantName,
 			&i.TenantSettings,
 			&i.MutedAt,

@@ -12,6 +12,7 @@ import (
 
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
+	"posthorn/domain/notice"
 )
 
 const AlertChannels = `-- name: AlertChannels :many
@@ -97,6 +98,27 @@ func (q *Queries) EmitOperational(ctx context.Context, arg EmitOperationalParams
 	return event, err
 }
 
+const LastAlert = `-- name: LastAlert :one
+SELECT n.kind FROM notices n
+WHERE n.tenant_id = $1 AND n.kind = ANY($2::text[]) AND n.alerted_at IS NOT NULL
+	AND n.endpoint_id IS NOT DISTINCT FROM $3::uuid
+ORDER BY n.id DESC LIMIT 1
+`
+
+type LastAlertParams struct {
+	TenantID   id.UUID
+	Kinds      []string
+	EndpointID *id.UUID
+}
+
+// The kind of the last notice of some kinds, about one endpoint or none, that was sent to channels. No row: none was.
+func (q *Queries) LastAlert(ctx context.Context, arg LastAlertParams) (notice.Kind, error) {
+	row := q.db.QueryRow(ctx, LastAlert, arg.TenantID, arg.Kinds, arg.EndpointID)
+	var kind notice.Kind
+	err := row.Scan(&kind)
+	return kind, err
+}
+
 const LockForPlatformTenant = `-- name: LockForPlatformTenant :one
 
 SELECT settings FROM platform FOR UPDATE
@@ -110,6 +132,16 @@ func (q *Queries) LockForPlatformTenant(ctx context.Context) (json.RawMessage, e
 	var settings json.RawMessage
 	err := row.Scan(&settings)
 	return settings, err
+}
+
+const MarkAlerted = `-- name: MarkAlerted :exec
+UPDATE notices SET alerted_at = now() WHERE tenant_id = $1 AND id = $2
+`
+
+// Its channels were sent the notice.
+func (q *Queries) MarkAlerted(ctx context.Context, tenantID id.UUID, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, MarkAlerted, tenantID, iD)
+	return err
 }
 
 const MarkAnnounced = `-- name: MarkAnnounced :exec
@@ -132,6 +164,46 @@ WHERE n.tenant_id = u.tenant_id AND n.id = u.id
 func (q *Queries) MarkRelayed(ctx context.Context, tenants []id.UUID, ids []id.UUID) error {
 	_, err := q.db.Exec(ctx, MarkRelayed, tenants, ids)
 	return err
+}
+
+const OwnAlertChannels = `-- name: OwnAlertChannels :many
+SELECT e.id, e.url, e.description, e.event_types FROM endpoints e
+WHERE e.tenant_id = $1 AND e.deleted_at IS NULL
+	AND EXISTS (SELECT FROM unnest(e.event_types) AS p(pattern) WHERE starts_with(p.pattern, 'posthorn.'))
+ORDER BY e.id
+`
+
+type OwnAlertChannelsRow struct {
+	ID          id.UUID
+	URL         string
+	Description string
+	EventTypes  []string
+}
+
+// A tenant's endpoints that ask for its notices, for its pages.
+func (q *Queries) OwnAlertChannels(ctx context.Context, tenantID id.UUID) ([]OwnAlertChannelsRow, error) {
+	rows, err := q.db.Query(ctx, OwnAlertChannels, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OwnAlertChannelsRow{}
+	for rows.Next() {
+		var i OwnAlertChannelsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.URL,
+			&i.Description,
+			&i.EventTypes,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const PlatformSubscriptions = `-- name: PlatformSubscriptions :many
@@ -198,8 +270,9 @@ func (q *Queries) SomeAlertChannel(ctx context.Context) (bool, error) {
 const TakeUnannounced = `-- name: TakeUnannounced :many
 SELECT l.tenant_id, l.delivery_id, l.endpoint_id, l.event_type, l.reason, l.failed_at,
 	coalesce(d.event_id, '00000000-0000-0000-0000-000000000000')::uuid AS event_id, coalesce(d.attempts, 0)::int AS attempts,
-	coalesce(d.last_status, 0)::int AS last_status, coalesce(d.last_failure, 0)::smallint AS last_failure, coalesce(e.url, '') AS url, e.muted_at, e.muted_until
+	coalesce(d.last_status, 0)::int AS last_status, coalesce(d.last_failure, 0)::smallint AS last_failure, coalesce(e.url, '') AS url, t.settings AS tenant_settings, e.muted_at, e.muted_until
 FROM dead_letters l
+JOIN tenants t ON t.id = l.tenant_id
 LEFT JOIN deliveries d ON d.tenant_id = l.tenant_id AND d.created_at = posthorn.created_at(l.delivery_id) AND d.id = l.delivery_id
 LEFT JOIN endpoints e ON e.tenant_id = l.tenant_id AND e.id = l.endpoint_id
 WHERE NOT l.announced
@@ -208,19 +281,20 @@ FOR UPDATE OF l SKIP LOCKED
 `
 
 type TakeUnannouncedRow struct {
-	TenantID    id.UUID
-	DeliveryID  id.UUID
-	EndpointID  id.UUID
-	EventType   string
-	Reason      delivery.Reason
-	FailedAt    time.Time
-	EventID     id.UUID
-	Attempts    int32
-	LastStatus  int32
-	LastFailure int16
-	URL         string
-	MutedAt     *time.Time
-	MutedUntil  *time.Time
+	TenantID       id.UUID
+	DeliveryID     id.UUID
+	EndpointID     id.UUID
+	EventType      string
+	Reason         delivery.Reason
+	FailedAt       time.Time
+	EventID        id.UUID
+	Attempts       int32
+	LastStatus     int32
+	LastFailure    int16
+	URL            string
+	TenantSettings json.RawMessage
+	MutedAt        *time.Time
+	MutedUntil     *time.Time
 }
 
 // Dead letters with the facts of their deliveries.
@@ -245,6 +319,7 @@ func (q *Queries) TakeUnannounced(ctx context.Context, limit int32) ([]TakeUnann
 			&i.LastStatus,
 			&i.LastFailure,
 			&i.URL,
+			&i.TenantSettings,
 			&i.MutedAt,
 			&i.MutedUntil,
 		); err != nil {
@@ -259,18 +334,19 @@ func (q *Queries) TakeUnannounced(ctx context.Context, limit int32) ([]TakeUnann
 }
 
 const TakeUnrelayed = `-- name: TakeUnrelayed :many
-SELECT n.tenant_id, n.id, n.kind, n.key, n.endpoint_id, n.details, n.created_at, n.mailed_at, n.relayed_at, m.muted_at, m.muted_until
-FROM notices n LEFT JOIN endpoints m ON m.tenant_id = n.tenant_id AND m.id = n.endpoint_id
+SELECT n.tenant_id, n.id, n.kind, n.key, n.endpoint_id, n.details, n.created_at, n.mailed_at, n.relayed_at, n.alerted_at, t.settings AS tenant_settings, m.muted_at, m.muted_until
+FROM notices n JOIN tenants t ON t.id = n.tenant_id LEFT JOIN endpoints m ON m.tenant_id = n.tenant_id AND m.id = n.endpoint_id
 WHERE n.relayed_at IS NULL ORDER BY n.id LIMIT $1 FOR UPDATE OF n SKIP LOCKED
 `
 
 type TakeUnrelayedRow struct {
-	NoticeRow  NoticeRow
-	MutedAt    *time.Time
-	MutedUntil *time.Time
+	NoticeRow      NoticeRow
+	TenantSettings json.RawMessage
+	MutedAt        *time.Time
+	MutedUntil     *time.Time
 }
 
-// With the mute of the alerts of their endpoint.
+// With the mutes of their tenant and of the alerts of their endpoint.
 func (q *Queries) TakeUnrelayed(ctx context.Context, limit int32) ([]TakeUnrelayedRow, error) {
 	rows, err := q.db.Query(ctx, TakeUnrelayed, limit)
 	if err != nil {
@@ -290,6 +366,8 @@ func (q *Queries) TakeUnrelayed(ctx context.Context, limit int32) ([]TakeUnrelay
 			&i.NoticeRow.CreatedAt,
 			&i.NoticeRow.MailedAt,
 			&i.NoticeRow.RelayedAt,
+			&i.NoticeRow.AlertedAt,
+			&i.TenantSettings,
 			&i.MutedAt,
 			&i.MutedUntil,
 		); err != nil {

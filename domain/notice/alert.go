@@ -3,6 +3,7 @@ package notice
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,9 +53,13 @@ func (k Kind) subject() string {
 	return ""
 }
 
-// Muted reports whether a mute of an endpoint's alerts keeps a notice of the kind from being sent, by mail and to
-// channels alike.
-func (k Kind) Muted(m health.Mute, at time.Time) bool { return k.Mutable() && m.Holds(at) }
+// Together are the kinds whose notices are one alert with those of k: some open it, another ends it.
+func (k Kind) Together() []Kind {
+	if k.subject() == "" {
+		return []Kind{k}
+	}
+	return slices.DeleteFunc(Kinds(), func(o Kind) bool { return o.subject() != k.subject() })
+}
 
 // Posted is a notice as it is posted.
 type Posted struct {

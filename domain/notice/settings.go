@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
+	"posthorn/domain/health"
 )
 
 // Settings are a tenant's own, in its settings.
@@ -16,7 +18,66 @@ type Settings struct {
 	// Contacts are addresses that get notices as an owner would, beside the members: a mailing list, or the customer of
 	// a provider whose people do not sign in here.
 	Contacts []string `json:"contacts"`
-	NoDigest bool     `json:"no_digest"` // no recipient gets a daily summary
+	NoDigest bool     `json:"no_digest"` // no recipient gets a daily summary: the mute of that kind
+	// Muted are the other kinds that the tenant muted, in the order in which preferences are shown.
+	Muted []Kind `json:"muted_notices"`
+}
+
+// Mutes reports whether the tenant muted a kind.
+func (s Settings) Mutes(k Kind) bool {
+	return k == Digest && s.NoDigest || k != Digest && slices.Contains(s.Muted, k)
+}
+
+// Mute mutes a kind, or ends its mute.
+func (s Settings) Mute(kind Kind, muted bool) Settings {
+	if kind == Digest {
+		s.NoDigest = muted
+		return s
+	}
+	s.Muted = slices.DeleteFunc(Kinds(), func(k Kind) bool {
+		return k == Digest || k != kind && !s.Mutes(k) || k == kind && !muted
+	})
+	return s
+}
+
+// Silences reports whether a notice of a kind is kept from being sent, by mail and to channels alike: by the tenant's
+// mute of the kind, or by the mute of its endpoint's alerts.
+func (s Settings) Silences(k Kind, endpoint health.Mute, at time.Time) bool {
+	return s.Mutes(k) || k.Mutable() && endpoint.Holds(at)
+}
+
+// MutedKinds reads the kinds that a tenant mutes, without the digest, which has a switch of its own. The error is a
+// *fault.Error that names field and the place of each invalid kind ("muted_notices.1").
+func MutedKinds(field string, given []string) ([]Kind, error) {
+	var wrong []fault.Field
+	kinds := mutableKinds()
+	for i, text := range given {
+		if slices.Contains(kinds, Kind(text)) {
+			continue
+		}
+		detail := fmt.Sprintf("%q is not a kind of notice. The kinds are %s.", text, joinKinds(kinds))
+		if Kind(text) == Digest {
+			detail = "The digest has a setting of its own: digest."
+		}
+		wrong = append(wrong, fault.Field{Name: field + "." + strconv.Itoa(i), Code: "notice_kind_unknown", Detail: detail})
+	}
+	if len(wrong) > 0 {
+		return nil, fault.InvalidFields(wrong)
+	}
+	return slices.DeleteFunc(kinds, func(k Kind) bool { return !slices.Contains(given, string(k)) }), nil
+}
+
+// mutableKinds are the kinds that a list of mutes can name.
+func mutableKinds() []Kind {
+	return slices.DeleteFunc(Kinds(), func(k Kind) bool { return k == Digest })
+}
+
+func joinKinds(kinds []Kind) string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = string(k)
+	}
+	return strings.Join(names, ", ")
 }
 
 // MaxContacts bounds how many of them there are.
@@ -75,11 +136,15 @@ func (s Settings) Write(all []byte) ([]byte, error) {
 	}
 	delete(members, "contacts")
 	delete(members, "no_digest")
+	delete(members, "muted_notices")
 	if len(s.Contacts) > 0 {
 		members["contacts"], _ = json.Marshal(s.Contacts) // texts alone
 	}
 	if s.NoDigest {
 		members["no_digest"] = json.RawMessage("true")
+	}
+	if len(s.Muted) > 0 {
+		members["muted_notices"], _ = json.Marshal(s.Muted) // texts alone
 	}
 	return json.Marshal(members)
 }

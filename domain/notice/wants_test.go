@@ -9,6 +9,7 @@ import (
 
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 )
@@ -106,5 +107,37 @@ func TestSettingsOfNoticesLeaveOthersAlone(t *testing.T) {
 	}
 	if text, err = (notice.Settings{}).Write(text); err != nil || string(text) != `{"health":{"gone":false}}` {
 		t.Errorf("%s, %v", text, err)
+	}
+}
+
+func TestATenantMutesKinds(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	s := notice.Settings{Contacts: []string{"a@acme.example"}}.
+		Mute(notice.KeyCreated, true).Mute(notice.Digest, true).Mute(notice.SecretRotated, true).Mute(notice.SecretRotated, false)
+	text, err := s.Write([]byte(`{"other":1}`))
+	if want := `{"contacts":["a@acme.example"],"muted_notices":["key.created"],"no_digest":true,"other":1}`; err != nil || string(text) != want {
+		t.Errorf("%s, %v, want %s", text, err, want)
+	}
+	if s = notice.ReadSettings(text); !s.NoDigest || !slices.Equal(s.Muted, []notice.Kind{notice.KeyCreated}) {
+		t.Errorf("%+v", s)
+	}
+	endpoint := health.Mute{At: now.Add(-time.Hour)}
+	for _, k := range notice.Kinds() {
+		want := k == notice.KeyCreated || k == notice.Digest
+		if s.Silences(k, health.Mute{}, now) != want || s.Silences(k, endpoint, now) != (want || k.Mutable()) {
+			t.Errorf("%s: the mutes of a tenant and of an endpoint are one rule", k)
+		}
+	}
+	if back := s.Mute(notice.KeyCreated, false).Mute(notice.Digest, false); len(back.Muted) != 0 || back.NoDigest || len(back.Contacts) != 1 {
+		t.Errorf("%+v", back)
+	}
+	got, err := notice.MutedKinds("muted_notices", []string{"key.created", "endpoint.warning", "key.created"})
+	if want := []notice.Kind{notice.EndpointWarning, notice.KeyCreated}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+	_, err = notice.MutedKinds("muted_notices", []string{"key.created", "digest", "posthorn.key.created"})
+	if f := fault.As(err); f == nil || len(f.Fields) != 2 || f.Fields[0].Name != "muted_notices.1" || f.Fields[1].Code != "notice_kind_unknown" {
+		t.Errorf("%v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -41,6 +42,32 @@ func TestAlertsAreMutedForATimeOrUntilTheEndpointRecovers(t *testing.T) {
 	}
 	if w.audited(tn, "endpoint.mute") != 2 || w.audited(tn, "endpoint.unmute") != 1 {
 		t.Error("mutes are audited, and what changes nothing is not")
+	}
+}
+
+func TestATenantMutesKindsOfNotices(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("a")
+	shown := func(a *answer) string { return fmt.Sprint(a.want(http.StatusOK).get("muted_notices")) }
+	if got := shown(w.do("GET", "/api/v1/tenant", tn.key, nil)); got != "[]" {
+		t.Errorf("at first: %s", got)
+	}
+	list := `{"muted_notices":["secret.rotated","endpoint.recovered","secret.rotated"]}`
+	if got := shown(w.do("PATCH", "/api/v1/tenant", tn.key, list)); got != "[endpoint.recovered secret.rotated]" {
+		t.Errorf("muted: %s", got)
+	}
+	w.do("PATCH", "/api/v1/tenant", tn.key, list).want(http.StatusOK)
+	w.do("PATCH", "/api/v1/tenant", tn.key, `{"muted_notices":["nonsense"]}`).problem(http.StatusBadRequest, "notice_kind_unknown", "muted_notices.0")
+	w.do("PATCH", "/api/v1/tenant", tn.key, `{"muted_notices":["key.created","digest"]}`).problem(http.StatusBadRequest, "notice_kind_unknown", "muted_notices.1")
+	if got := shown(w.do("PATCH", "/api/v1/tenant", tn.key, `{"digest":false}`)); got != "[endpoint.recovered secret.rotated]" {
+		t.Errorf("after a change of something else: %s", got)
+	}
+	if got := shown(w.do("PATCH", "/api/v1/tenant", tn.key, `{"muted_notices":[]}`)); got != "[]" {
+		t.Errorf("unmuted: %s", got)
+	}
+	if n := w.audited(tn, "tenant.updated"); n != 3 {
+		t.Errorf("%d changes are audited, want 3: what changes nothing is not", n)
 	}
 }
 

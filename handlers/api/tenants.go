@@ -66,6 +66,7 @@ func (a *api) createTenant(c *handlers.Call) error {
 		Metadata:            v.Metadata,
 		Contacts:            v.Contacts,
 		Digest:              v.Digest,
+		MutedNotices:        v.MutedNotices,
 		CreatedAt:           v.CreatedAt,
 		APIKey:              text,
 	})
@@ -184,6 +185,13 @@ func (a *api) tenantChange(in TenantPatch) (accounts.TenantChange, error) {
 		}
 		change.Contacts, change.Links = &contacts, accounts.Links{BaseURL: a.BaseURL, Keys: a.Keys}
 	}
+	if in.MutedNotices != nil {
+		muted, err := notice.MutedKinds("muted_notices", views(*in.MutedNotices, func(k NoticeKind) string { return string(k) }))
+		if e := fault.As(err); e != nil {
+			wrong = append(wrong, e.Fields...)
+		}
+		change.Muted = &muted
+	}
 	if in.RetryPolicy.IsSpecified() {
 		retries, err := in.defaultRetries()
 		if e := fault.As(err); e != nil {
@@ -273,6 +281,7 @@ func encodeTenant(t show.Tenant, platform []byte) Tenant {
 		Metadata:            t.Metadata(),
 		Contacts:            views(notices.Contacts, account.Shown),
 		Digest:              !notices.NoDigest,
+		MutedNotices:        views(notices.Muted, func(k notice.Kind) NoticeKind { return NoticeKind(k) }),
 		CreatedAt:           Time(t.CreatedAt),
 	}
 	if t.Unconfirmed != nil {

@@ -5605,6 +5605,9 @@ type Tenant struct {
 	// Metadata What you keep with the tenant
 	Metadata map[string]string `json:"metadata"`
 
+	// MutedNotices Kinds of notices that are neither emailed nor sent to alert channels. They appear on the Notices page and in lists. `digest` is about that kind
+	MutedNotices []NoticeKind `json:"muted_notices"`
+
 	// RateLimit The tenant's own default of requests per second of new endpoints. Null: the platform's
 	RateLimit nullable.Nullable[int] `json:"rate_limit"`
 
@@ -5646,6 +5649,9 @@ type TenantCreated struct {
 
 	// Metadata What you keep with the tenant
 	Metadata map[string]string `json:"metadata"`
+
+	// MutedNotices Kinds of notices that are neither emailed nor sent to alert channels. They appear on the Notices page and in lists. `digest` is about that kind
+	MutedNotices []NoticeKind `json:"muted_notices"`
 
 	// RateLimit The tenant's own default of requests per second of new endpoints. Null: the platform's
 	RateLimit nullable.Nullable[int] `json:"rate_limit"`
@@ -5727,6 +5733,9 @@ type TenantPatch struct {
 
 	// Metadata Replaces all entries
 	Metadata *map[string]string `json:"metadata,omitempty"`
+
+	// MutedNotices Replaces all of them. These kinds of notices are neither emailed nor sent to alert channels. The kind `digest` is muted by `digest: false` instead
+	MutedNotices *[]NoticeKind `json:"muted_notices,omitempty"`
 
 	// Name The tenant's name on pages and in emails
 	Name *string `json:"name,omitempty"`

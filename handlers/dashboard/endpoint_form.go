@@ -14,6 +14,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/retry"
 	"posthorn/domain/show"
+	"posthorn/domain/transform"
 	"posthorn/handlers"
 	"posthorn/views/pages"
 )
@@ -105,11 +106,19 @@ func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm,
 		RetryDelays: in.Get("retry_delays"),
 		RetryJitter: in.Get("retry_jitter"),
 		SecretType:  in.Get("secret_type"),
+		Alerts:      in.Get("for") == pages.ForAlerts,
+		Preset:      in.Get("preset"),
+		Variables:   map[string]string{},
 		Catalogue:   catalogue,
 		Wrong:       handlers.WrongFields(cause),
 	}
 	for _, row := range pages.FormFields() {
 		f.Values[row.Name] = typedValue(in, row)
+	}
+	for _, p := range transform.Presets() {
+		for _, v := range p.Variables {
+			f.Variables[pages.PresetField(p.Name, v.Name)] = in.Get(pages.PresetField(p.Name, v.Name))
+		}
 	}
 	return f, handlers.NotInput(cause)
 }

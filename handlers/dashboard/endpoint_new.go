@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"net/http"
 	"net/url"
 
@@ -9,7 +10,9 @@ import (
 	"posthorn/db/endpoints"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
+	"posthorn/domain/notice"
 	"posthorn/domain/show"
+	"posthorn/domain/transform"
 	"posthorn/handlers"
 	"posthorn/views/pages"
 )
@@ -28,12 +31,36 @@ func (a *dashboard) newEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	alerts := c.Query("for") == pages.ForAlerts
+	if alerts {
+		defaults.Settings.EventTypes = []string{notice.AlertPrefix + "*"}
+		defaults.Settings.Verification = "simple" // chats and pagers echo no challenge
+	}
+	form := formOf(defaults.Settings, names)
+	form.Alerts = alerts
 	return c.Render(http.StatusOK, pages.NewEndpoint(pages.NewEndpointView{
 		Shell:   c.Shell("Add endpoint", "endpoints"),
 		Root:    root(c) + "/endpoints",
 		Inboxes: root(c) + "/inboxes",
-		Form:    formOf(defaults.Settings, names),
+		Form:    form,
 	}))
+}
+
+// presetOf lays the chosen preset over the settings of a new alert channel.
+func presetOf(in url.Values, s *endpoint.Settings) error {
+	preset, ok := transform.PresetNamed(in.Get("preset"))
+	if !ok || s.Kind != endpoint.HTTP {
+		return nil
+	}
+	variables := map[string]string{}
+	for _, v := range preset.Variables {
+		variables[v.Name] = in.Get(pages.PresetField(preset.Name, v.Name))
+	}
+	raw, err := json.Marshal(map[string]any{"preset": preset.Name, "variables": variables})
+	if err != nil {
+		return err
+	}
+	return s.Patch(map[string]json.RawMessage{"transformation": raw})
 }
 
 // newSecret is what a session keeps until the next page shows it.
@@ -57,6 +84,9 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 		}
 		n.Limit = defaults.MaxEndpoints
 		if n.Settings, err = settingsOf(in, defaults.Settings); err != nil {
+			return err
+		}
+		if err := presetOf(in, &n.Settings); err != nil {
 			return err
 		}
 		if n.Settings, err = n.Settings.Check(a.Egress); err != nil {

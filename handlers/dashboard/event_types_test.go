@@ -88,11 +88,12 @@ func TestNoticesAreSeenByRoleAndMailedByChoice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev.get(tn.path+"/notices").want(200, "An endpoint was disabled", "Reason: gone", "&lt;i&gt;Shop", `value="key.created" checked`).lacks("<i>Shop")
+	dev.get(tn.path+"/notices").want(200, "An endpoint was disabled", "Reason: gone", "&lt;i&gt;Shop").lacks("<i>Shop")
+	dev.get(tn.path+"/alerts").want(200, `value="key.created" checked`).lacks("quota.reached")
 	viewer.get(tn.path+"/notices").want(200, "An endpoint was disabled").lacks("API key was created", "Shop")
-	dev.post(tn.path+"/notices/preferences", url.Values{"kind": {"digest", "delivery.failed", "quota.reached"}}).to(tn.path + "/notices")
-	dev.get(tn.path+"/notices").want(200, `value="digest" checked`, `value="delivery.failed" checked`).lacks(`value="key.created" checked`, "quota.reached")
-	dev.post(tn.path+"/notices/preferences", url.Values{"kind": {"digest", "delivery.failed"}}).to(tn.path + "/notices")
+	dev.post(tn.path+"/notices/preferences", url.Values{"kind": {"digest", "delivery.failed", "quota.reached"}}).to(tn.path + "/alerts")
+	dev.get(tn.path+"/alerts").want(200, `value="digest" checked`, `value="delivery.failed" checked`).lacks(`value="key.created" checked`, "quota.reached")
+	dev.post(tn.path+"/notices/preferences", url.Values{"kind": {"digest", "delivery.failed"}}).to(tn.path + "/alerts")
 	if n := w.audited(tn, "notice_preferences.changed"); n != 1 {
 		t.Errorf("the choice is audited %d times", n)
 	}

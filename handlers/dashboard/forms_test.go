@@ -91,6 +91,7 @@ var goodForms = map[string]url.Values{
 	"/keys/:key_id/revoke":                               {},
 	"/notices/read":                                      {},
 	"/notices/preferences":                               {},
+	"/alerts/mute":                                       {"kind": {"key.created"}, "muted": {"true"}},
 	"/portal":                                            {"role": {"viewer"}, "session_seconds": {"3600"}},
 	"/portal/:portal_link_id/revoke":                     {},
 }

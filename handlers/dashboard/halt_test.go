@@ -14,7 +14,7 @@ import (
 )
 
 // pagesOfAll are pages that every tenant has.
-var pagesOfAll = []string{"/", "/endpoints", "/deliveries", "/events", "/event-types", "/keys", "/members", "/settings", "/audit-log", "/notices", "/portal", "/signature"}
+var pagesOfAll = []string{"/", "/endpoints", "/deliveries", "/events", "/event-types", "/keys", "/members", "/settings", "/audit-log", "/notices", "/alerts", "/portal", "/signature"}
 
 func TestASuspendedTenantIsToldOnEveryPage(t *testing.T) {
 	t.Parallel()
@@ -40,7 +40,7 @@ func TestASuspendedTenantIsToldOnEveryPage(t *testing.T) {
 	owner.post(w.root+"/settings", url.Values{"name": {"A better name"}, "retention_days": {"30"}}).
 		want(http.StatusForbidden, "<h1>This tenant is suspended</h1>", "A better name", "invoice &lt;42&gt; is overdue", "tenant_suspended").keep("suspended-refused")
 	owner.post(path+"/secrets", url.Values{"secret": {"whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3"}}).want(http.StatusForbidden).lacks("whsec_")
-	owner.post(w.root+"/notices/preferences", nil).to(w.root + "/notices")
+	owner.post(w.root+"/notices/preferences", nil).to(w.root + "/alerts")
 	w.portalSession(w.tn, access.Developer).get(w.root+"/").want(200, "This tenant is suspended").lacks("overdue")
 	owner.get(w.root+"/notices").want(200, "The tenant was suspended by the operator", "overdue")
 

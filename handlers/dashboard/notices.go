@@ -1,12 +1,9 @@
 package dashboard
 
 import (
-	"slices"
-
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/domain/access"
-	"posthorn/domain/account"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 	"posthorn/domain/show"
@@ -20,6 +17,8 @@ func (a *dashboard) noticeRoutes() []handlers.Route {
 		page("GET", "/notices", access.Read, a.listNotices),
 		own(page("POST", "/notices/read", access.Read, a.readNotices)),
 		own(page("POST", "/notices/preferences", access.Read, a.savePreferences)),
+		page("GET", "/alerts", access.Read, a.showAlerts),
+		page("POST", "/alerts/mute", access.ChangeSettings, a.muteNotices),
 	}
 }
 
@@ -43,14 +42,13 @@ func (a *dashboard) listNotices(c *handlers.Call) error {
 		return err
 	}
 	v := pages.NoticesView{
-		Shell:   c.Shell("Notices", "notices"),
-		Root:    path(c, ""),
-		Address: account.Shown(c.Actor.Person.Email),
-		Reads:   !c.Actor.Member.IsZero(),
-		Wrong:   found.Wrong,
-		Rows:    found.Rows,
-		First:   found.Newer,
-		Older:   found.Older,
+		Shell: c.Shell("Notices", "notices"),
+		Root:  path(c, ""),
+		Reads: !c.Actor.Member.IsZero(),
+		Wrong: found.Wrong,
+		Rows:  found.Rows,
+		First: found.Newer,
+		Older: found.Older,
 		Filter: pages.NoticeFilter{
 			Kind:     found.Given.Get("kind"),
 			Endpoint: found.Given.Get("endpoint"),
@@ -61,10 +59,7 @@ func (a *dashboard) listNotices(c *handlers.Call) error {
 		v.Kinds = append(v.Kinds, components.Option{Value: string(k), Label: k.Label()})
 	}
 	err = c.Tx(func(q *db.Tx) (err error) {
-		if v.Endpoints, _, err = a.filterChoices(c, q); err != nil {
-			return err
-		}
-		v.Preferences, err = a.preferences(c, q)
+		v.Endpoints, _, err = a.filterChoices(c, q)
 		return err
 	})
 	if err != nil {
@@ -86,44 +81,4 @@ func (a *dashboard) readNotices(c *handlers.Call) error {
 		}
 	}
 	return c.Redirect(path(c, "/notices"))
-}
-
-// preferences are the kinds that the person can get by mail. Portal links have no address here, and so none.
-func (a *dashboard) preferences(c *handlers.Call, q *db.Tx) (out []components.Option, err error) {
-	if c.Actor.Person.ID.IsZero() {
-		return nil, nil
-	}
-	kinds := notice.KindsFor(c.Actor.Role)
-	wanted, err := accounts.Preferences(c.Ctx(), q, c.Actor.Tenant, notice.PersonRecipient(c.Actor.Person.ID), kinds)
-	for _, k := range kinds {
-		out = append(out, components.Option{Value: string(k), Label: k.Label(), Selected: wanted[k]})
-	}
-	return out, err
-}
-
-// savePreferences stores which notices the person wants by mail.
-func (a *dashboard) savePreferences(c *handlers.Call) error {
-	form, err := c.Form()
-	if err != nil {
-		return err
-	}
-	if !c.Actor.Person.ID.IsZero() {
-		err = c.Tx(func(q *db.Tx) error {
-			before, err := a.preferences(c, q)
-			if err != nil {
-				return err
-			}
-			wanted := map[notice.Kind]bool{}
-			for _, o := range before {
-				if on := slices.Contains(form["kind"], o.Value); on != o.Selected {
-					wanted[notice.Kind(o.Value)] = on
-				}
-			}
-			return accounts.SetPreferences(c.Ctx(), q, c.Actor.Tenant, notice.PersonRecipient(c.Actor.Person.ID), wanted, c.Author())
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return c.Done(path(c, "/notices"), "Saved.")
 }

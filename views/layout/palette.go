@@ -33,6 +33,7 @@ var pageWords = map[string]string{
 	"portal":      "embed iframe white label customers links",
 	"signature":   "verify hmac headers",
 	"notices":     "alerts notifications emails",
+	"alerts":      "notifications channels slack pagerduty email mute",
 	"members":     "people users team roles",
 	"audit-log":   "history who changed",
 	"settings":    "preferences configuration options",
@@ -105,7 +106,7 @@ func (s Shell) PaletteSettings() PaletteGroup {
 	add(access.ChangeSettings, "Viewers can see payloads and responses", "/settings#f-viewers_read_payloads", "privacy roles")
 	add(access.ChangeSettings, "Additional recipients", "/settings#f-contacts", "notices emails contacts")
 	add(access.ChangeSettings, "Daily digest when something is wrong", "/settings#f-digest", "notices summary email")
-	add(access.Read, "Email notices", "/notices#preferences", "notifications alerts subscribe unsubscribe")
+	add(access.Read, "Email notices", "/alerts#preferences", "notifications alerts subscribe unsubscribe")
 	add(access.ManageMembers, "Invite a member", "/members#invite", "people users team invitation")
 	return g
 }

@@ -12,6 +12,7 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/retry"
 	"posthorn/domain/signature"
+	"posthorn/domain/transform"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -34,6 +35,9 @@ type EndpointForm struct {
 	RetryDelays string            // seconds, with spaces or commas between
 	RetryJitter string            // 0 to 1
 	SecretType  string            // for a new endpoint
+	Alerts      bool              // a new alert channel, which can have a preset
+	Preset      string            // of its transformation; empty: none
+	Variables   map[string]string // of the presets, by PresetField
 	Catalogue   []string          // the tenant's event types
 	Wrong       map[string]string // errors by the field's name in the API; "" is the whole form
 }
@@ -104,6 +108,28 @@ type NewEndpointView struct {
 	Root    string // of the endpoints' pages
 	Inboxes string // the address of the test inbox form
 	Form    EndpointForm
+}
+
+// ForAlerts says that a new endpoint is an alert channel.
+const ForAlerts = "alerts"
+
+// PresetField is the name of the field for a variable of a preset.
+func PresetField(preset, variable string) string { return preset + "_" + variable }
+
+func (v NewEndpointView) text() string {
+	if v.Form.Alerts {
+		return "An endpoint that gets the tenant's notices: a chat, a pager, or your own server."
+	}
+	return "Choose a destination and its events. Delivery starts once the endpoint is verified."
+}
+
+// presetOptions are the presets of transformations. none is what no preset is called.
+func presetOptions(none string) []components.Option {
+	out := []components.Option{{Value: "", Label: none}}
+	for _, p := range transform.Presets() {
+		out = append(out, components.Option{Value: p.Name, Label: p.Label})
+	}
+	return out
 }
 
 // wrong is the error of a field; entries of maps and lists ("custom_headers.X-A") count as their field.

@@ -8,7 +8,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// NoticesView lists a tenant's notices, and the member's choice of mails.
+// NoticesView lists a tenant's notices.
 type NoticesView struct {
 	Shell       layout.Shell
 	Root        string
@@ -20,8 +20,6 @@ type NoticesView struct {
 	Rows        []show.Notice
 	First       string
 	Older       string
-	Preferences []components.Option // empty for readers without an account
-	Address     string
 }
 
 // NoticeFilter is the filter of the list.

@@ -213,13 +213,7 @@ func (v TransformationView) kinds() []components.Option {
 	}
 }
 
-func (v TransformationView) presets() []components.Option {
-	out := []components.Option{{Value: "", Label: "Choose a receiver"}}
-	for _, p := range transform.Presets() {
-		out = append(out, components.Option{Value: p.Name, Label: p.Label})
-	}
-	return out
-}
+func (v TransformationView) presets() []components.Option { return presetOptions("Choose a receiver") }
 
 // presetHint says what the chosen preset is for, and which variables it needs.
 func (v TransformationView) presetHint() string {

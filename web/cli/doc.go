@@ -34,6 +34,7 @@ type Commands struct {
 	Jobs       jobsCommands       `cmd:"" help:"Show, continue, and cancel bulk jobs." group:"client"`
 	History    historyCommands    `cmd:"" help:"List days of history in storage, and bring them back." group:"client"`
 	Settings   settingsCommands   `cmd:"" help:"The tenant's settings." group:"client"`
+	Alerts     alertsCommands     `cmd:"" help:"Where notices are sent, and which kinds are muted." group:"client"`
 	Listen     listenCommand      `cmd:"" help:"Forward events to your own machine, which needs no public address." group:"client"`
 	Import     importCommands     `cmd:"" help:"Import event types and endpoints with their secrets." group:"client"`
 	Apply      applyCommand       `cmd:"" help:"Apply a file to a server: tenants, event types, endpoints, members, limits." group:"client"`

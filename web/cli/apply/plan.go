@@ -38,7 +38,7 @@ type Plan struct {
 // comparison is how the fields of each kind are compared.
 var comparison = desired.Rules{
 	Parts:     map[desired.Kind][]string{desired.Platform: {"settings"}, desired.Tenant: {"health_policy", "limits", "mcp_access"}},
-	Unordered: map[desired.Kind][]string{desired.Tenant: {"contacts"}, desired.SSO: {"domains"}},
+	Unordered: map[desired.Kind][]string{desired.Tenant: {"contacts", "muted_notices"}, desired.SSO: {"domains"}},
 	Ignored: map[desired.Kind][]string{
 		desired.Tenant:   {"external_id"},
 		desired.Endpoint: {"preset", "secret_type", "assume_verified", "send_verification"},

@@ -126,7 +126,7 @@ func (s *Server) showPlatform(ctx context.Context) (desired.Object, error) {
 // shownTenant is what a file can say of a tenant itself.
 var shownTenant = []string{
 	"external_id", "name", "strict_types", "retention_days", "viewers_read_payloads", "health_policy", "retry_policy", "rate_limit", "metadata",
-	"contacts", "digest",
+	"contacts", "digest", "muted_notices",
 }
 
 // showTenant is a tenant as a file has it. Parts of the health policy that the platform has too are not its own.
