@@ -1,6 +1,7 @@
 package send
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/sql"
+	"posthorn/domain/transform"
 )
 
 // TestTheHandshakeOfCloudEventsNeedsConsent: a receiver permits this platform's origin by name or by *, and its rate is
@@ -47,6 +49,30 @@ func TestTheHandshakeOfCloudEventsNeedsConsent(t *testing.T) {
 		}
 		if seen.Method != http.MethodOptions || seen.Header.Get("WebHook-Request-Origin") != "posthorn.example.com" || seen.Header.Get("WebHook-Request-Rate") != "3000" {
 			t.Errorf("%s: %s %v", name, seen.Method, seen.Header)
+		}
+	}
+}
+
+// TestAVerificationIsTransformed: a receiver that wants its own JSON, such as PagerDuty or Slack, accepts no other, and
+// a verification opens no incident. A challenge stays as it is, and so does what the transformation can't be applied to.
+func TestAVerificationIsTransformed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ expression, mode, body string }{
+		"simple":            {`{"event_action": data.status == "resolved" ? "resolve" : "trigger"}`, "simple", `{"event_action":"resolve"}`},
+		"challenge":         {`{"event_action": "trigger"}`, "challenge", `"challenge":"abc"`},
+		"can't be applied":  {`{"total": data.total}`, "simple", `"challenge":"abc"`},
+		"no transformation": {"", "simple", `"data":{"challenge":"abc"}`},
+	} {
+		var body []byte
+		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { body, _ = io.ReadAll(r.Body) }))
+		to := someDestination(t, server.URL)
+		if c.expression != "" {
+			to.transformations = transform.Versions{{From: 1, T: &transform.Transformation{Kind: transform.CEL, Expression: c.expression}}}
+		}
+		newTestSender(t).Verify(t.Context(), to, Ask{Mode: c.mode}, sql.PendingVerificationsRow{ID: db.NewID(), Challenge: "abc", Tries: 1})
+		server.Close()
+		if !strings.Contains(string(body), c.body) {
+			t.Errorf("%s: it was sent as %s", name, body)
 		}
 	}
 }

@@ -216,7 +216,7 @@ func TestAChallengeByGETIsSignedAsThePlatform(t *testing.T) {
 	address, take := publicReceiver(t)
 	s := publicSender(t)
 	to := publicDestination(t, address+"/hook")
-	r := s.ask(to, [16]byte{1}, "endpoint.verification", json.RawMessage(`{}`), 1)
+	r := s.ask(to, [16]byte{1}, "endpoint.verification", json.RawMessage(`{}`), 1, false)
 	s.transports[endpoint.HTTP].verify(t.Context(), to, r, challenge{mode: "challenge_get", text: "abc"})
 	got := take()
 	if len(got) != 1 || got[0].Method != http.MethodGet {

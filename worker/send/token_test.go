@@ -318,7 +318,7 @@ func TestAVerificationCarriesTheToken(t *testing.T) {
 	d := w.destination(t, w.auth())
 	for _, mode := range []string{"simple", "challenge_get"} {
 		for range 2 {
-			r := w.sender.ask(d, db.NewID(), endpoint.TestType, json.RawMessage(`{}`), 1)
+			r := w.sender.ask(d, db.NewID(), endpoint.TestType, json.RawMessage(`{}`), 1, false)
 			if status, detail, ok := w.sender.transports[endpoint.HTTP].verify(t.Context(), d, r, challenge{mode: mode, text: "abc"}); !ok {
 				t.Errorf("%s: %d %s", mode, status, detail)
 			}

@@ -3,7 +3,6 @@ package send
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"net/http"
 	"net/netip"
 	"time"
@@ -129,7 +128,7 @@ func (h *httpTransport) testRequest(ctx context.Context, d *Destination, bot *ht
 	}
 	s := &Sender{now: time.Now}
 	s.SetBot(bot)
-	r := s.ask(d, db.NewID(), endpoint.TestType, json.RawMessage(`{"test":true}`), 1)
+	r := s.ask(d, db.NewID(), endpoint.TestType, testData(d), 1, d.transformations != nil)
 	a := &queue.Attempt{}
 	began := time.Now()
 	response, answer := h.challenge(ctx, d, r, challenge{mode: "simple"}, a)
