@@ -112,6 +112,9 @@ tenants:
       - external_id: customer-1/exchange
         kind: rabbitmq
         rabbitmq: {url: "amqps://rabbitmq.example.com/shop", exchange: webhooks, username: ada, password: "${KAFKA_PASSWORD}"}
+      - external_id: customer-1/queue
+        kind: sqs
+        sqs: {queue_url: "https://sqs.eu-west-1.amazonaws.com/123456789012/webhooks", access_key_id: AKIDEXAMPLE, secret_access_key: "${KAFKA_PASSWORD}"}
       - external_id: customer-1/api
         url: https://api.example.com/in
         auth: {type: oauth2, token_url: "https://login.example.com/token", client_id: posthorn, client_secret: "${OAUTH_SECRET}", scopes: [hooks]}
