@@ -28,6 +28,7 @@ func TestThePagesShowTheRules(t *testing.T) {
 		"delivery.md": {"schedules": schedules(), "answers": answers(), "headers": headers()},
 		"kafka.md":    {"kafka": kafka()},
 		"rabbitmq.md": {"rabbitmq": broker("confirmed, and routed to a queue", delivery.RabbitMQStatuses(), delivery.OfRabbitMQ)},
+		"sqs.md":      {"sqs": broker("the queue has the message", delivery.SQSStatuses(), delivery.OfSQS)},
 		"health.md":   {"probes": probes(t), "policies": policies(), "warnings": warnings(), "held": held()},
 	} {
 		showsRules(t, page, tables)

@@ -125,6 +125,7 @@ var secretFields = map[string]bool{
 	"header_value":       true,
 	"kafka_password":     true,
 	"rabbitmq_password":  true,
+	"sqs_secret":         true,
 	"auth_token":         true,
 	"auth_password":      true,
 	"auth_key":           true,

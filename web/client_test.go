@@ -386,6 +386,23 @@ func TestAPlatformKeyNamesItsTenant(t *testing.T) {
 	}
 }
 
+func TestAQueueIsMadeAndChangedByFlags(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var made struct {
+		ID, Kind, URL string
+		SQS           struct{ Region string }
+	}
+	d.stdin = "right\n"
+	d.ok(&made, "endpoints create --json --sqs https://sqs.eu-west-1.amazonaws.com/123456789012/webhooks --access-key-id AKIDEXAMPLE --secret-access-key -")
+	if made.Kind != "sqs" || made.URL != "https://sqs.eu-west-1.amazonaws.com/123456789012/webhooks" || made.SQS.Region != "eu-west-1" {
+		t.Errorf("made %+v", made)
+	}
+	if r := d.run("endpoints update " + made.ID + " --region us-east-1"); r.code == 0 || !strings.Contains(r.stderr, "Send the secret access key again") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestAnExchangeIsMadeAndChangedByFlags(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -83,7 +83,7 @@ func (t AuthType) Fields(clientAuth string) []string {
 // WriteOnly reports whether a field of an endpoint's connection or authentication is a secret, by its name in the API.
 func WriteOnly(name string) bool {
 	switch name {
-	case "password", "secret", "token", "key", "client_secret", "private_key":
+	case "password", "secret", "token", "key", "client_secret", "private_key", "secret_access_key":
 		return true
 	}
 	return false

@@ -336,6 +336,13 @@ var fields = []Field{
 		show: showRabbitMQ,
 	},
 	{
+		Name: "sqs",
+		Type: Special,
+		Kind: SQS,
+		set:  setSQS,
+		show: showSQS,
+	},
+	{
 		Name:     "external_id",
 		Optional: true,
 		Unsent:   true,

@@ -19,11 +19,12 @@ const (
 	Inbox Kind = "inbox" // a test inbox: a POST to this server's own receiver; made with its URL, which stays
 
 	RabbitMQ Kind = "rabbitmq" // a message to an exchange
+	SQS      Kind = "sqs"      // a message to a queue of Amazon SQS
 )
 
 // Broker reports whether deliveries of a kind are messages to a broker, which acknowledges each one. No receiver
 // responds: there is no challenge, no HTTP method, and no filter in front.
-func (k Kind) Broker() bool { return k == Kafka || k == RabbitMQ }
+func (k Kind) Broker() bool { return k == Kafka || k == RabbitMQ || k == SQS }
 
 // Connection is what a kind needs beyond the URL that people see, credentials among it. It is stored sealed, as its
 // JSON.
@@ -42,6 +43,7 @@ var kinds = []struct {
 	{HTTP, (*collector).httpURL, nil},
 	{Kafka, (*collector).kafka, readKafka},
 	{RabbitMQ, (*collector).rabbitmq, readRabbitMQ},
+	{SQS, (*collector).sqs, readSQS},
 	{Inbox, (*collector).ownURL, nil},
 	{Feed, (*collector).feed, nil},
 }
@@ -60,11 +62,11 @@ func created() []Kind {
 	return out
 }
 
-// readConnection reads what is given of a kind's connection.
-func (s *Settings) readConnection(k Kind, raw json.RawMessage, into any) error {
+// readConnection reads what is given of a kind's connection. unwanted is the code of an endpoint of another kind.
+func (s *Settings) readConnection(k Kind, unwanted string, raw json.RawMessage, into any) error {
 	name := string(k)
 	if s.Kind != k {
-		return fault.InvalidField(name, name+"_unwanted",
+		return fault.InvalidField(name, unwanted,
 			"Only an endpoint of kind "+name+" can have the field "+name+". Leave it out, or create an endpoint of that kind.")
 	}
 	if err := json.Unmarshal(raw, into); err != nil {

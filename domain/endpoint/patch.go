@@ -119,7 +119,7 @@ func setKafka(s *Settings, raw json.RawMessage) error {
 		CA      json.RawMessage `json:"ca_certificate"`
 		SASL    json.RawMessage `json:"sasl"`
 	}{Servers: &after.Servers, Topic: &after.Topic, TLS: &after.TLS}
-	if err := s.readConnection(Kafka, raw, &given); err != nil {
+	if err := s.readConnection(Kafka, "kafka_unwanted", raw, &given); err != nil {
 		return err
 	}
 	if len(given.CA) > 0 {

@@ -176,7 +176,7 @@ func setRabbitMQ(s *Settings, raw json.RawMessage) error {
 		Username   *string         `json:"username"`
 		Password   *string         `json:"password"`
 	}{URL: &after.URL, Exchange: &after.Exchange, RoutingKey: &after.RoutingKey, Username: &after.Username, Password: &after.Password}
-	if err := s.readConnection(RabbitMQ, raw, &given); err != nil {
+	if err := s.readConnection(RabbitMQ, "rabbitmq_unwanted", raw, &given); err != nil {
 		return err
 	}
 	if len(given.CA) > 0 {

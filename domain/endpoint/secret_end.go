@@ -24,7 +24,7 @@ func CheckSecretKind(k Kind) error {
 		return ErrListener
 	case Feed:
 		return ErrFeed
-	case Kafka, RabbitMQ:
+	case Kafka, RabbitMQ, SQS:
 		return fault.New(
 			fault.Conflict,
 			"secret_uncheckable",

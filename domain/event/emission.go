@@ -41,9 +41,9 @@ type Emission struct {
 type span struct{ from, to int }
 
 // Parse reads one emission, a JSON object of type, data and optionally key, channels, occurred_at, deliver_at,
-// version, idempotency_key, event_id, send_event_id, content_type, create_tenant and expires_at or expires_in (an optional field can be null).
-// now bounds deliver_at. Emission.Data aliases body, which must not change afterwards. Every refusal is a
-// *fault.Error with one of the codes above and the field.
+// version, idempotency_key, event_id, send_event_id, content_type, create_tenant and expires_at or expires_in (an
+// optional field can be null). now bounds deliver_at. Emission.Data aliases body, which must not change afterwards.
+// Every refusal is a *fault.Error with one of the codes above and the field.
 //
 // Data can be any JSON value. Half of a surrogate pair written as an escape ("\ud83d" alone) is refused although it
 // passes JSON's grammar: it is no Unicode text, and receivers with strict parsers could never read the event (RFC 8259

@@ -467,6 +467,7 @@ const (
 	EndpointKindKafka    EndpointKind = "kafka"
 	EndpointKindListen   EndpointKind = "listen"
 	EndpointKindRabbitmq EndpointKind = "rabbitmq"
+	EndpointKindSqs      EndpointKind = "sqs"
 )
 
 // Valid indicates whether the value is a known member of the EndpointKind enum.
@@ -483,6 +484,8 @@ func (e EndpointKind) Valid() bool {
 	case EndpointKindListen:
 		return true
 	case EndpointKindRabbitmq:
+		return true
+	case EndpointKindSqs:
 		return true
 	default:
 		return false
@@ -3037,11 +3040,11 @@ type EndSecretInput struct {
 type Endpoint struct {
 	ID string `json:"id"`
 
-	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `sqs` sends messages to a queue of Amazon SQS; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind   EndpointKind   `json:"kind"`
 	Status EndpointStatus `json:"status"`
 
-	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For the kind `rabbitmq`: the URL of the broker, and the exchange. For a listener: where its program forwards deliveries.
+	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For the kind `rabbitmq`: the URL of the broker, and the exchange. For the kind `sqs`: the URL of the queue. For a listener: where its program forwards deliveries.
 	URL         string `json:"url"`
 	Description string `json:"description"`
 
@@ -3111,9 +3114,12 @@ type Endpoint struct {
 	RotationSignatures RotationSignatures `json:"rotation_signatures"`
 	SendTraceparent    bool               `json:"send_traceparent"`
 	SensitiveHeaders   []string           `json:"sensitive_headers"`
-	StatusAt           Time               `json:"status_at"`
-	StatusReason       string             `json:"status_reason"`
-	TimeoutSeconds     int                `json:"timeout_seconds"`
+
+	// SQS For the kind `sqs`; null for others
+	SQS            nullable.Nullable[SQS] `json:"sqs"`
+	StatusAt       Time                   `json:"status_at"`
+	StatusReason   string                 `json:"status_reason"`
+	TimeoutSeconds int                    `json:"timeout_seconds"`
 
 	// TLS Null for the usual TLS
 	TLS nullable.Nullable[TLS] `json:"tls"`
@@ -3193,14 +3199,14 @@ type EndpointConditionFilter string
 type EndpointCreated struct {
 	ID string `json:"id"`
 
-	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `sqs` sends messages to a queue of Amazon SQS; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind   EndpointKind   `json:"kind"`
 	Status EndpointStatus `json:"status"`
 
 	// Secret Only shown in this response
 	Secret string `json:"secret"`
 
-	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For the kind `rabbitmq`: the URL of the broker, and the exchange. For a listener: where its program forwards deliveries.
+	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For the kind `rabbitmq`: the URL of the broker, and the exchange. For the kind `sqs`: the URL of the queue. For a listener: where its program forwards deliveries.
 	URL         string `json:"url"`
 	Description string `json:"description"`
 
@@ -3273,9 +3279,12 @@ type EndpointCreated struct {
 	RotationSignatures RotationSignatures `json:"rotation_signatures"`
 	SendTraceparent    bool               `json:"send_traceparent"`
 	SensitiveHeaders   []string           `json:"sensitive_headers"`
-	StatusAt           Time               `json:"status_at"`
-	StatusReason       string             `json:"status_reason"`
-	TimeoutSeconds     int                `json:"timeout_seconds"`
+
+	// SQS For the kind `sqs`; null for others
+	SQS            nullable.Nullable[SQS] `json:"sqs"`
+	StatusAt       Time                   `json:"status_at"`
+	StatusReason   string                 `json:"status_reason"`
+	TimeoutSeconds int                    `json:"timeout_seconds"`
 
 	// TLS Null for the usual TLS
 	TLS nullable.Nullable[TLS] `json:"tls"`
@@ -3387,7 +3396,7 @@ type EndpointInput struct {
 	// Kafka The topic of an endpoint of the kind `kafka`; see /docs/kafka
 	Kafka *KafkaInput `json:"kafka,omitempty"`
 
-	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `sqs` sends messages to a queue of Amazon SQS; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind *EndpointKind `json:"kind,omitempty"`
 
 	// MaxInFlight Concurrent requests to this endpoint, at most. Default `5`
@@ -3449,6 +3458,9 @@ type EndpointInput struct {
 	// SensitiveHeaders More names in `custom_headers` whose values are write-only
 	SensitiveHeaders *[]string `json:"sensitive_headers,omitempty"`
 
+	// SQS The queue of an endpoint of the kind `sqs`; see /docs/sqs
+	SQS *SQSInput `json:"sqs,omitempty"`
+
 	// Start Where the endpoint begins: `now` (the default), `oldest`, or a time within the tenant's retention. It gets the older events first, in the order in which they were accepted, and live events after them. Not for feeds, whose consumers have a start
 	Start *string `json:"start,omitempty"`
 
@@ -3479,7 +3491,7 @@ type EndpointInput struct {
 	Wire *WireSettings `json:"wire,omitempty"`
 }
 
-// EndpointKind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+// EndpointKind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `sqs` sends messages to a queue of Amazon SQS; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 type EndpointKind string
 
 // EndpointPage defines model for EndpointPage.
@@ -3569,6 +3581,7 @@ type EndpointPatch struct {
 
 	// SensitiveHeaders If you leave it out, listed names stay listed. A value that is kept stays write-only.
 	SensitiveHeaders *[]string `json:"sensitive_headers,omitempty"`
+	SQS              *SQSPatch `json:"sqs,omitempty"`
 
 	// TimeoutSeconds How long a request can take, the response included
 	TimeoutSeconds *int `json:"timeout_seconds,omitempty"`
@@ -5268,6 +5281,43 @@ type RoutingVerdict struct {
 
 	// URL The current URL, with query values masked
 	URL string `json:"url"`
+}
+
+// SQS The queue that an endpoint sends to. The secret access key is never shown.
+type SQS struct {
+	AccessKeyID string `json:"access_key_id"`
+	QueueURL    string `json:"queue_url"`
+	Region      string `json:"region"`
+}
+
+// SQSInput The queue of an endpoint of the kind `sqs`; see /docs/sqs
+type SQSInput struct {
+	// AccessKeyID The access key of a user with the permission sqs:SendMessage
+	AccessKeyID string `json:"access_key_id"`
+
+	// QueueURL The URL of a standard or FIFO queue
+	QueueURL string `json:"queue_url"`
+
+	// Region The region that requests are signed for. Default: the one in the queue's URL
+	Region *string `json:"region,omitempty"`
+
+	// SecretAccessKey Write-only. In a change, leave it out or send `***` to keep the stored one, unless queue URL, region, or access key id change.
+	SecretAccessKey *string `json:"secret_access_key,omitempty"`
+}
+
+// SQSPatch defines model for SQSPatch.
+type SQSPatch struct {
+	// AccessKeyID The access key of a user with the permission sqs:SendMessage
+	AccessKeyID *string `json:"access_key_id,omitempty"`
+
+	// QueueURL The URL of a standard or FIFO queue
+	QueueURL *string `json:"queue_url,omitempty"`
+
+	// Region The region that requests are signed for
+	Region *string `json:"region,omitempty"`
+
+	// SecretAccessKey Write-only
+	SecretAccessKey *string `json:"secret_access_key,omitempty"`
 }
 
 // SSO defines model for SSO.

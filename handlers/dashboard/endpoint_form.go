@@ -40,6 +40,7 @@ func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 		Kind:        string(s.Kind),
 		Kafka:       kafkaForm(s),
 		RabbitMQ:    rabbitMQForm(s),
+		SQS:         sqsForm(s),
 		Auth:        authForm(s),
 		TLS:         tlsForm(s),
 		URL:         s.URL,
@@ -95,6 +96,7 @@ func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm,
 			CA:         in.Get("rabbitmq_ca"),
 			Username:   in.Get("rabbitmq_username"),
 		},
+		SQS:         pages.SQSForm{QueueURL: in.Get("sqs_queue_url"), Region: in.Get("sqs_region"), AccessKeyID: in.Get("sqs_access_key_id")},
 		Auth:        typedAuth(in),
 		TLS:         pages.TLSForm{Certificate: in.Get("tls_client_certificate"), CA: in.Get("tls_ca_certificate")},
 		All:         in.Get("scope") == "all",
@@ -149,6 +151,13 @@ func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 			"ca":          "ca_certificate",
 			"username":    "username",
 			"password":    "password",
+		})
+	case endpoint.SQS:
+		given["sqs"] = connectionJSON(in, "sqs", map[string]string{
+			"queue_url":     "queue_url",
+			"region":        "region",
+			"access_key_id": "access_key_id",
+			"secret":        "secret_access_key",
 		})
 	default:
 		given["url"] = textJSON(strings.TrimSpace(in.Get("url")))
@@ -246,6 +255,15 @@ func rabbitMQForm(s endpoint.Settings) pages.RabbitMQForm {
 		Username:           r.Username,
 		PasswordIsOnRecord: true,
 	}
+}
+
+// sqsForm shows a queue in the form.
+func sqsForm(s endpoint.Settings) pages.SQSForm {
+	q, ok := s.Connection.(*endpoint.SQSConnection)
+	if !ok {
+		return pages.SQSForm{}
+	}
+	return pages.SQSForm{QueueURL: q.QueueURL, Region: q.Region, AccessKeyID: q.AccessKeyID, SecretIsOnRecord: true}
 }
 
 // connectionJSON is a connection as the API has it, from the fields of the form that begin with a prefix: their names

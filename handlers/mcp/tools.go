@@ -127,7 +127,7 @@ var tools = []tool{
 		scope:       access.WebhooksRead,
 		args: paged(
 			arg{name: "status", kind: "string", about: "Only deliveries with this status.", choices: []string{
-				"pending", "retrying", "held", "on_hold", "delivered", "failed", "dead_letter", "canceled", "all_failed",
+				"pending", "retrying", "held", "on_hold", "delivered", "failed", "dead_letter", "canceled", "expired", "all_failed",
 			}},
 			text("endpoint", "Only those of this endpoint: ep_..."),
 			text("type", "Only those of this event type, or a pattern such as order.*."),

@@ -24,6 +24,7 @@ type EndpointForm struct {
 	URL         string
 	Kafka       KafkaForm
 	RabbitMQ    RabbitMQForm
+	SQS         SQSForm
 	Auth        AuthForm
 	TLS         TLSForm
 	All         bool // subscribes to every event type
@@ -102,6 +103,12 @@ type RabbitMQForm struct {
 	PasswordIsOnRecord                      bool
 }
 
+// SQSForm holds the fields of a queue, as typed. A secret is not shown again.
+type SQSForm struct {
+	QueueURL, Region, AccessKeyID string
+	SecretIsOnRecord              bool
+}
+
 // NewEndpointView is the form of a new endpoint.
 type NewEndpointView struct {
 	Shell   layout.Shell
@@ -178,6 +185,11 @@ var fieldIDs = map[string]string{
 	"kafka.sasl.mechanism":    "f-kafka_mechanism",
 	"kafka.sasl.username":     "f-kafka_username",
 	"kafka.sasl.password":     "f-kafka_password",
+	"sqs":                     "f-sqs_queue_url",
+	"sqs.queue_url":           "f-sqs_queue_url",
+	"sqs.region":              "f-sqs_region",
+	"sqs.access_key_id":       "f-sqs_access_key_id",
+	"sqs.secret_access_key":   "f-sqs_secret",
 	"rabbitmq":                "f-rabbitmq_url",
 	"rabbitmq.url":            "f-rabbitmq_url",
 	"rabbitmq.exchange":       "f-rabbitmq_exchange",
@@ -192,6 +204,7 @@ func kindOptions() []components.Option {
 		{Label: "HTTP", Value: string(endpoint.HTTP), Hint: "A signed POST to your URL."},
 		{Label: "Kafka", Value: string(endpoint.Kafka), Hint: "A signed record in your topic."},
 		{Label: "RabbitMQ", Value: string(endpoint.RabbitMQ), Hint: "A signed message to your exchange."},
+		{Label: "Amazon SQS", Value: string(endpoint.SQS), Hint: "A signed message to your queue."},
 		{Label: "Feed", Value: string(endpoint.Feed), Hint: "Your program reads the events itself, without a public address."},
 	}
 }

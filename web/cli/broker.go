@@ -14,6 +14,11 @@ type topic struct {
 	User     string   `placeholder:"NAME" help:"The user name for --sasl or --rabbitmq."`
 	Password *string  `placeholder:"@FILE" help:"The password for --sasl or --rabbitmq: @FILE or - for stdin."`
 
+	SQS       string  `name:"sqs" placeholder:"URL" help:"URL of an Amazon SQS queue. Events are sent to this queue instead of to a URL."`
+	Region    string  `placeholder:"REGION" help:"The region of the --sqs queue, if its URL does not contain it."`
+	AccessKey string  `name:"access-key-id" placeholder:"ID" help:"The access key id for --sqs."`
+	SecretKey *string `name:"secret-access-key" placeholder:"@FILE" help:"The secret access key for --sqs: @FILE or - for stdin."`
+
 	RabbitMQ   string  `name:"rabbitmq" placeholder:"URL" help:"URL of a RabbitMQ broker, as amqps://HOST:5671/VHOST. Events are published to --exchange instead of being sent to a URL."`
 	Exchange   *string `placeholder:"NAME" help:"The exchange of the --rabbitmq broker. Default: the one that routes to the queue of --routing-key."`
 	RoutingKey *string `name:"routing-key" placeholder:"KEY" help:"The routing key of messages to --rabbitmq; {type} stands for the event type. Default: {type}."`
@@ -21,6 +26,12 @@ type topic struct {
 
 // named checks that the connection in a body names where its kind of broker writes.
 func named(kind string, fields map[string]any) error {
+	if kind == "sqs" {
+		if connection, _ := fields["sqs"].(map[string]any); connection["queue_url"] == nil {
+			return fail(ExitUsage, "An SQS endpoint needs its queue: --sqs URL --access-key-id ID --secret-access-key @FILE.")
+		}
+		return nil
+	}
 	if kind == "rabbitmq" {
 		if connection, _ := fields["rabbitmq"].(map[string]any); connection["url"] == nil {
 			return fail(ExitUsage, "A RabbitMQ endpoint needs its broker: --rabbitmq amqps://HOST:5671/VHOST --user NAME --password @FILE.")
@@ -41,6 +52,8 @@ func (t topic) kind(fields map[string]any) string {
 	switch {
 	case len(t.Kafka) > 0, t.Topic != "", t.SASL != "":
 		return "kafka"
+	case t.SQS != "", t.Region != "", t.AccessKey != "", t.SecretKey != nil:
+		return "sqs"
 	case t.RabbitMQ != "", t.Exchange != nil, t.RoutingKey != nil:
 		return "rabbitmq"
 	case t.CA == nil && t.User == "" && t.Password == nil:
@@ -62,8 +75,11 @@ func (t topic) set(ctx context.Context, e *Env, fields map[string]any) (string, 
 		connection = map[string]any{}
 	}
 	fields[kind] = connection
-	if kind == "rabbitmq" {
+	switch kind {
+	case "rabbitmq":
 		return kind, t.setRabbitMQ(ctx, e, connection)
+	case "sqs":
+		return kind, t.setSQS(ctx, e, connection)
 	}
 	if len(t.Kafka) > 0 {
 		connection["bootstrap_servers"] = t.Kafka
@@ -75,6 +91,20 @@ func (t topic) set(ctx context.Context, e *Env, fields map[string]any) (string, 
 		return kind, err
 	}
 	return kind, t.setLogin(ctx, e, connection)
+}
+
+func (t topic) setSQS(ctx context.Context, e *Env, connection map[string]any) error {
+	for name, value := range map[string]string{"queue_url": t.SQS, "region": t.Region, "access_key_id": t.AccessKey} {
+		if value != "" {
+			connection[name] = value
+		}
+	}
+	if t.SecretKey == nil {
+		return nil
+	}
+	text, err := input(ctx, e, *t.SecretKey, nothing)
+	connection["secret_access_key"] = string(text)
+	return err
 }
 
 func (t topic) setRabbitMQ(ctx context.Context, e *Env, connection map[string]any) error {

@@ -50,7 +50,7 @@ type endpointListCommand struct {
 	shared
 	Limit     int    `default:"50" help:"Maximum rows; 0 for all." short:"n"`
 	Condition string `placeholder:"CONDITION" help:"Only endpoints in this condition: ${enum}." enum:",failing,disabled,suspended,paused_by_operator,waiting_for_worker,asked_to_wait,degraded,unverified,paused,disconnected,active" default:""`
-	Kind      string `placeholder:"KIND" help:"Only endpoints of this kind: ${enum}. Listeners are listed with listen alone." enum:",http,kafka,rabbitmq,inbox,feed,listen" default:""`
+	Kind      string `placeholder:"KIND" help:"Only endpoints of this kind: ${enum}. Listeners are listed with listen alone." enum:",http,kafka,rabbitmq,sqs,inbox,feed,listen" default:""`
 	Status    string `placeholder:"STATUS" help:"Only endpoints with this status: ${enum}." enum:",unverified,active,paused,disabled" default:""`
 }
 

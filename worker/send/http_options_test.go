@@ -54,7 +54,8 @@ func TestTheHandshakeOfCloudEventsNeedsConsent(t *testing.T) {
 }
 
 // TestAVerificationIsTransformed: a receiver that wants its own JSON, such as PagerDuty or Slack, accepts no other, and
-// a verification opens no incident. A challenge stays as it is, and so does what the transformation can't be applied to.
+// a verification opens no incident. A challenge stays as it is, and so does what the transformation can't be applied
+// to.
 func TestAVerificationIsTransformed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ expression, mode, body string }{

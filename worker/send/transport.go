@@ -31,6 +31,7 @@ var transports = map[endpoint.Kind]func(*guard) transport{
 	endpoint.HTTP:     func(g *guard) transport { return newHTTPTransport(g) },
 	endpoint.Kafka:    func(g *guard) transport { return newKafkaTransport(g) },
 	endpoint.RabbitMQ: func(g *guard) transport { return newRabbitTransport(g) },
+	endpoint.SQS:      func(g *guard) transport { return newSQSTransport(g) },
 	endpoint.Inbox:    func(g *guard) transport { return newInboxTransport(g) },
 }
 

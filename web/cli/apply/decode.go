@@ -279,7 +279,7 @@ var (
 // references are the fields with a value that can come from a variable: secret_from, schema_from, ... The value is
 // whether the text is JSON.
 var (
-	references   = map[string]bool{"secret": true, "client_secret": true, "password": true, "token": true, "key": true, "private_key": true, "url": true, "schema": true, "example": true, "ca_certificate": true, "client_certificate": true}
+	references   = map[string]bool{"secret": true, "client_secret": true, "secret_access_key": true, "password": true, "token": true, "key": true, "private_key": true, "url": true, "schema": true, "example": true, "ca_certificate": true, "client_certificate": true}
 	asJSON       = map[string]bool{"schema": true, "example": true}
 	variable     = regexp.MustCompile(`\$?\$\{([^}]*)\}`)
 	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -242,6 +242,9 @@ func (x *exporter) endpoints(ctx context.Context, sdk *client.Client, tenant str
 		if rabbit, ok := fields["rabbitmq"].(map[string]any); ok {
 			rabbit["password"] = x.variable(tenant, name, "password")
 		}
+		if sqs, ok := fields["sqs"].(map[string]any); ok {
+			sqs["secret_access_key"] = x.variable(tenant, name, "secret_access_key")
+		}
 		if auth, ok := fields["auth"].(map[string]any); ok {
 			way, _ := auth["client_auth"].(string)
 			if secret := endpoint.AuthType(fmt.Sprint(auth["type"])).SecretField(way); secret != "" {

@@ -127,7 +127,7 @@ func showWriteOnly(wanted, present []desired.Object) {
 	for _, o := range present {
 		secondSignature(o.Fields) // own_secret is shown, and not written
 		if w, ok := by[objectName(o)]; ok && o.Kind == desired.Endpoint {
-			for _, field := range []string{"auth", "custom_headers", "kafka", "rabbitmq", "tls", "transformation", "wire"} {
+			for _, field := range []string{"auth", "custom_headers", "kafka", "rabbitmq", "sqs", "tls", "transformation", "wire"} {
 				o.Fields[field] = filled(o.Fields[field], w.Fields[field], field != "custom_headers")
 			}
 		}

@@ -1,0 +1,233 @@
+package send
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"posthorn/db/queue"
+	"posthorn/domain/delivery"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/signature"
+)
+
+// The limits of SQS.
+const (
+	sqsMaxMessage    = 1 << 20 // bytes of the body and the attributes: their names, types, and values
+	sqsMaxAttributes = 10
+	sqsMaxID         = 128      // characters of a group's and a deduplication's id
+	sqsMaxAnswer     = 64 << 10 // bytes read
+	sqsIdle          = 30 * time.Second
+)
+
+// sqsTransport sends messages to queues of Amazon SQS, by its JSON protocol.
+type sqsTransport struct {
+	client *http.Transport
+}
+
+func newSQSTransport(g *guard) *sqsTransport {
+	return &sqsTransport{client: &http.Transport{
+		Proxy:                  nil,
+		DialContext:            g.dial,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:    tlsTimeout,
+		MaxResponseHeaderBytes: maxAnswerHead,
+		DisableCompression:     true,
+		MaxIdleConns:           200,
+		MaxIdleConnsPerHost:    20,
+		IdleConnTimeout:        sqsIdle,
+	}}
+}
+
+func (q *sqsTransport) configure(s endpoint.Settings, _ *egress.Proxy) (any, error) {
+	to, ok := s.Connection.(*endpoint.SQSConnection)
+	if !ok || to == nil {
+		return nil, errors.New("the endpoint has no SQS connection")
+	}
+	return to, nil
+}
+
+func (q *sqsTransport) close() { q.client.CloseIdleConnections() }
+
+func (q *sqsTransport) deliver(ctx context.Context, t *Destination, p *request, a *queue.Attempt) delivery.Result {
+	return q.write(ctx, t, p).record(a)
+}
+
+func (q *sqsTransport) verify(ctx context.Context, t *Destination, p *request, _ challenge) (status int, detail string, verified bool) {
+	return q.write(ctx, t, p).verified("queue")
+}
+
+func (q *sqsTransport) write(ctx context.Context, t *Destination, p *request) said {
+	began := time.Now()
+	bounded, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	to := t.to.(*endpoint.SQSConnection)
+	ph := &phases{began: began, plain: strings.HasPrefix(to.QueueURL, "http://")}
+	s := q.send(context.WithValue(bounded, phasesKey{}, ph), to, sqsMessageOf(t, p, to))
+	if ctx.Err() != nil && s.result.Status != 200 {
+		s = interrupted()
+	}
+	a := &queue.Attempt{}
+	ph.fill(a)
+	s.took, s.spent = time.Since(began), spent{a.DNS, a.Connect, a.TLS}
+	return s
+}
+
+// sqsMessage is the input of the action SendMessage.
+type sqsMessage struct {
+	QueueURL   string                  `json:"QueueUrl"`
+	Body       string                  `json:"MessageBody"`
+	Attributes map[string]sqsAttribute `json:"MessageAttributes"`
+	Group      string                  `json:"MessageGroupId,omitempty"`
+	Once       string                  `json:"MessageDeduplicationId,omitempty"`
+}
+
+type sqsAttribute struct {
+	Type  string `json:"DataType"`
+	Value string `json:"StringValue"`
+}
+
+// sqsMessageOf converts a message. A queue permits ten attributes: those that a receiver needs come first.
+func sqsMessageOf(t *Destination, p *request, to *endpoint.SQSConnection) sqsMessage {
+	m := sqsMessage{QueueURL: to.QueueURL, Body: string(p.body), Attributes: make(map[string]sqsAttribute, sqsMaxAttributes)}
+	first := []signature.Header{{Name: "content-type", Value: p.contentType}, {Name: "type", Value: p.message.Type}}
+	for _, h := range slices.Concat(p.headers, first, t.headers, p.made) {
+		if len(m.Attributes) < sqsMaxAttributes && h.Value != "" {
+			m.Attributes[strings.ToLower(h.Name)] = sqsAttribute{"String", h.Value}
+		}
+	}
+	if to.FIFO() {
+		m.Once = sqsID(p.message.EventID)
+		if m.Group = m.Once; p.key != "" {
+			m.Group = sqsID(p.key)
+		}
+	}
+	return m
+}
+
+// sqsID is a text as the id of a group or of a deduplication. One with other characters than SQS permits, or too long,
+// is replaced by its digest.
+func sqsID(text string) string {
+	if text != "" && len(text) <= sqsMaxID && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+func (m sqsMessage) size() int {
+	n := len(m.Body)
+	for name, a := range m.Attributes {
+		n += len(name) + len(a.Type) + len(a.Value)
+	}
+	return n
+}
+
+// send calls the action SendMessage.
+func (q *sqsTransport) send(ctx context.Context, to *endpoint.SQSConnection, m sqsMessage) said {
+	switch {
+	case m.size() > sqsMaxMessage:
+		return sqsRejected(delivery.TooLargeForSQS, "the body and the attributes have more than 1 MiB")
+	case !utf8.ValidString(m.Body):
+		return sqsRejected("InvalidMessageContents", "the body is not UTF-8")
+	}
+	u, err := url.Parse(to.QueueURL)
+	if err != nil {
+		return unusable(time.Now())
+	}
+	body, err := json.Marshal(m)
+	if err != nil {
+		return unusable(time.Now())
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.Scheme+"://"+u.Host+"/", bytes.NewReader(body))
+	if err != nil {
+		return unusable(time.Now())
+	}
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	r.Header.Set("X-Amz-Target", "AmazonSQS.SendMessage")
+	r.Header.Set("User-Agent", signature.UserAgent)
+	sum := sha256.Sum256(body)
+	// A signer of its own: signers keep the keys that they derive by the access key's id alone.
+	credentials := aws.Credentials{AccessKeyID: to.AccessKeyID, SecretAccessKey: to.SecretKey}
+	if err := v4.NewSigner().SignHTTP(ctx, credentials, r, hex.EncodeToString(sum[:]), "sqs", to.Region, time.Now()); err != nil {
+		return unusable(time.Now())
+	}
+	answer, err := q.client.RoundTrip(r)
+	if err != nil {
+		return sqsFailed(ctx, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, sqsMaxAnswer))
+	if err != nil {
+		return sqsFailed(ctx, err)
+	}
+	return sqsSaid(answer.StatusCode, text)
+}
+
+// sqsSaid reads a response of SQS.
+func sqsSaid(status int, text []byte) said {
+	var answer struct {
+		ID       string `json:"MessageId"`
+		Sequence string `json:"SequenceNumber"`
+		Type     string `json:"__type"`
+		Detail   string `json:"message"` // JSON's names are matched whatever their case
+	}
+	broken := json.Unmarshal(text, &answer) != nil
+	name := strings.TrimSuffix(answer.Type[strings.Index(answer.Type, "#")+1:], "Exception")
+	switch {
+	case status == http.StatusOK && answer.ID != "":
+		kept := map[string]string{"message_id": answer.ID}
+		if answer.Sequence != "" {
+			kept["sequence_number"] = answer.Sequence
+		}
+		return said{result: delivery.OfSQS(""), excerpt: excerpt(kept)}
+	case status < 400 || broken && status < 500:
+		return said{result: delivery.Result{Failure: delivery.FailProtocol}, text: "the server does not use the JSON protocol of SQS"}
+	case status == http.StatusTooManyRequests:
+		name = "Throttling"
+	case name == "" || status >= 500 || len(name) > 40:
+		name = "ServiceUnavailable"
+	case name == "InvalidParameterValue" && strings.Contains(answer.Detail, "shorter than"):
+		name = delivery.TooLargeForSQS // the queue's own limit
+	}
+	return sqsRejected(name, answer.Detail)
+}
+
+func sqsRejected(name, description string) said {
+	return said{
+		result:  delivery.OfSQS(name),
+		text:    "the queue returned " + name,
+		excerpt: excerpt(map[string]string{"error": name, "description": description}),
+	}
+}
+
+func sqsFailed(ctx context.Context, err error) said {
+	failure, text := delivery.FailReset, clientText(err)
+	var dial *dialError
+	switch {
+	case errors.As(err, &dial):
+		failure = dial.failure
+	case ctx.Err() != nil:
+		failure, text = delivery.FailTimeout, "no response in time"
+	case isTLS(err):
+		failure = delivery.FailTLS
+	case !isClosed(err):
+		failure = delivery.FailProtocol
+	}
+	return said{result: delivery.Result{Failure: failure}, text: text}
+}
