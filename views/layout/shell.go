@@ -202,8 +202,10 @@ func (s Shell) tenantNavigation() []group {
 	if s.Portal {
 		people = "Account"
 	}
-	tenant := []entry{{key: "notices", label: "Notices", path: root + "/notices", icon: icons.Bell, count: s.Unread},
-		{key: "alerts", label: "Alerts", path: root + "/alerts", icon: icons.Mail}}
+	tenant := []entry{
+		{key: "notices", label: "Notices", path: root + "/notices", icon: icons.Bell, count: s.Unread},
+		{key: "alerts", label: "Alerts", path: root + "/alerts", icon: icons.Mail},
+	}
 	if !s.Portal {
 		tenant = append(tenant, entry{key: "members", label: "Members", path: root + "/members", icon: icons.Users})
 	}

@@ -10,16 +10,16 @@ import (
 
 // NoticesView lists a tenant's notices.
 type NoticesView struct {
-	Shell       layout.Shell
-	Root        string
-	Filter      NoticeFilter
-	Kinds       []components.Option
-	Endpoints   []components.Option
-	Wrong       map[string]string
-	Reads       bool // the actor is a member, who can mark notices as read
-	Rows        []show.Notice
-	First       string
-	Older       string
+	Shell     layout.Shell
+	Root      string
+	Filter    NoticeFilter
+	Kinds     []components.Option
+	Endpoints []components.Option
+	Wrong     map[string]string
+	Reads     bool // the actor is a member, who can mark notices as read
+	Rows      []show.Notice
+	First     string
+	Older     string
 }
 
 // NoticeFilter is the filter of the list.
