@@ -175,7 +175,7 @@ func (f EndpointForm) summary() []components.Wrong {
 }
 
 // fieldIDs are the ids of fields whose names differ from the API's.
-var fieldIDs = map[string]string{
+var fieldIDs = map[string]string{ //nolint:gosec // ids of fields, no credentials
 	"retry_policy.delays":     "f-retry_delays",
 	"retry_policy.jitter":     "f-retry_jitter",
 	"kafka":                   "f-kafka_servers",

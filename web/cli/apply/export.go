@@ -234,17 +234,7 @@ func (x *exporter) endpoints(ctx context.Context, sdk *client.Client, tenant str
 				}
 			}
 		}
-		if kafka, ok := fields["kafka"].(map[string]any); ok {
-			if sasl, ok := kafka["sasl"].(map[string]any); ok {
-				sasl["password"] = x.variable(tenant, name, "password")
-			}
-		}
-		if rabbit, ok := fields["rabbitmq"].(map[string]any); ok {
-			rabbit["password"] = x.variable(tenant, name, "password")
-		}
-		if sqs, ok := fields["sqs"].(map[string]any); ok {
-			sqs["secret_access_key"] = x.variable(tenant, name, "secret_access_key")
-		}
+		x.connection(tenant, name, fields)
 		if auth, ok := fields["auth"].(map[string]any); ok {
 			way, _ := auth["client_auth"].(string)
 			if secret := endpoint.AuthType(fmt.Sprint(auth["type"])).SecretField(way); secret != "" {
@@ -278,6 +268,21 @@ func (x *exporter) endpoints(ctx context.Context, sdk *client.Client, tenant str
 		out = append(out, compactEndpoint(fields))
 	}
 	return out, nil
+}
+
+// connection names variables for the credentials of a connection to a broker.
+func (x *exporter) connection(tenant, name string, fields map[string]any) {
+	if kafka, ok := fields["kafka"].(map[string]any); ok {
+		if sasl, ok := kafka["sasl"].(map[string]any); ok {
+			sasl["password"] = x.variable(tenant, name, "password")
+		}
+	}
+	if rabbit, ok := fields["rabbitmq"].(map[string]any); ok {
+		rabbit["password"] = x.variable(tenant, name, "password")
+	}
+	if sqs, ok := fields["sqs"].(map[string]any); ok {
+		sqs["secret_access_key"] = x.variable(tenant, name, "secret_access_key")
+	}
 }
 
 // secondSignature is the second signature of an endpoint, and whether it has its own secret.
