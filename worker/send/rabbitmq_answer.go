@@ -70,6 +70,10 @@ func rabbitName(e *amqp.Error) string {
 func rabbitLogin(e *loginError) said {
 	var said *amqp.Error
 	answered := errors.As(e.err, &said) && said.Server
+	var network net.Error
+	if !answered && (errors.As(e.err, &network) && network.Timeout() || e.read != nil && (errors.Is(*e.read, net.ErrClosed) || errors.As(*e.read, &network) && network.Timeout())) {
+		return rabbitFail(delivery.FailTimeout, "the server didn't respond in time") // we closed it, or stopped waiting
+	}
 	switch {
 	case answered && rabbitName(said) == "ACCESS_REFUSED":
 		return rabbitRejected(delivery.LoginRefused, said.Reason)
