@@ -93,6 +93,27 @@ func TestWhatIsNotDeliveredInTimeExpires(t *testing.T) {
 	h.balanced()
 }
 
+// TestAWorkerStartsNoRequestThatIsLate: without the job that ends what waits, too.
+func TestAWorkerStartsNoRequestThatIsLate(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	r := newReceiver(t, nil)
+	h.endpoint(tenant, r.URL, nil)
+	h.worker(true)
+	// The job has looked when the first has arrived, and looks again after two seconds.
+	h.emit(tenant, expiring("", time.Now().Add(time.Hour)))
+	h.settled(15*time.Second, delivery.Delivered, 1)
+	late := time.Now().Add(-time.Second)
+	evs := h.emit(tenant, expiring("", late), expiring("", late))
+	h.settled(15*time.Second, delivery.Canceled, 2)
+	h.expired(tenant, h.deliveryOf(evs[0]), 0)
+	if n := len(r.seen()); n != 1 {
+		t.Errorf("%d requests of 1 event that had not expired", n)
+	}
+	h.balanced()
+}
+
 // TestEndpointsHaveAnExpiryOfTheirOwn: it counts from when the event can be delivered, and an event's own goes first.
 func TestEndpointsHaveAnExpiryOfTheirOwn(t *testing.T) {
 	t.Parallel()

@@ -362,17 +362,8 @@ func queueDeliveries(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 
 // queueUnsent ends deliveries of one day that ended without a request. Their day and its rows are possibly dropped.
 func queueUnsent(b *pgx.Batch, group []*Outcome) {
-	var late sql.CancelTakenParams
 	reasons := map[delivery.Reason]*sql.FailDeliveriesParams{}
 	for _, o := range group {
-		if o.Decision.Status == delivery.Canceled {
-			late.Reason = o.Decision.Reason
-			late.Tenants = append(late.Tenants, o.TenantID)
-			late.Ids = append(late.Ids, o.DeliveryID)
-			late.Created = append(late.Created, o.DeliveryID.Time())
-			late.Low, late.High = db.Widen(late.Low, late.High, o.DeliveryID.Time())
-			continue
-		}
 		p := reasons[o.Decision.Reason]
 		if p == nil {
 			p = &sql.FailDeliveriesParams{Reason: o.Decision.Reason}
@@ -384,11 +375,12 @@ func queueUnsent(b *pgx.Batch, group []*Outcome) {
 		p.Created = append(p.Created, created)
 		p.Low, p.High = db.Widen(p.Low, p.High, created)
 	}
-	if len(late.Ids) > 0 {
-		b.Queue(sql.CancelTaken, db.Args(late)...)
-	}
-	for _, p := range reasons {
-		b.Queue(sql.FailDeliveries, db.Args(*p)...)
+	for reason, p := range reasons {
+		if reason == delivery.PastExpiry {
+			b.Queue(sql.CancelTaken, db.Args(sql.CancelTakenParams(*p))...)
+		} else {
+			b.Queue(sql.FailDeliveries, db.Args(*p)...)
+		}
 	}
 }
 
@@ -439,6 +431,8 @@ func (r *OutcomeBatch) queueLedger(b *pgx.Batch, outcomes []*Outcome, matched Ap
 			totals.At(o.TenantID, o.DeliveryID.Time()).Delivered++
 		case delivery.Failed:
 			totals.At(o.TenantID, o.DeliveryID.Time()).Failed++
+		case delivery.Canceled:
+			totals.At(o.TenantID, o.DeliveryID.Time()).Canceled++
 		}
 	}
 	stats.queue(b, totals)
