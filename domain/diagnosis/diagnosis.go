@@ -4,6 +4,7 @@ package diagnosis
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"posthorn/domain/condition"
@@ -23,6 +24,7 @@ type Facts struct {
 	AcceptConflict bool            // a 409 counts as delivered
 	Timeout        time.Duration   // of the endpoint; 0: not known
 	Wait           condition.Wait  // why it waits; empty: it does not
+	Expires        bool            // it is sent until a time, and not after it
 }
 
 // Diagnosis is what to tell about a delivery.
@@ -41,7 +43,11 @@ func Of(f Facts) Diagnosis {
 		d = Attempt(f.Kind, f.Last, f.Timeout, f.Response)
 	}
 	if f.Wait.Reason != "" && !f.Status.Terminal() {
-		return waiting(f.Wait, d)
+		d = waiting(f.Wait, d)
+		if f.Expires {
+			d.Next = strings.TrimSpace(d.Next + " It is not sent after its expiry.")
+		}
+		return d
 	}
 	switch f.Status {
 	case delivery.Delivered:

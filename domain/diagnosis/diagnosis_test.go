@@ -235,9 +235,10 @@ func TestADeliveryIsDiagnosedByItsState(t *testing.T) {
 			fix:     "resume",
 			problem: health.ProblemURL,
 		},
-		"expired, untried": {facts: Facts{Status: delivery.Failed, Reason: delivery.RetentionEnded}, title: "Retention ended", fix: "Emit", next: "nothing left"},
-		"past its expiry":  {facts: Facts{Status: delivery.Expired, Reason: delivery.PastExpiry}, title: "Expired", next: "doesn't expire"},
-		"deleted":          {facts: Facts{Status: delivery.Failed, Reason: delivery.EndpointDeleted}, title: "Endpoint deleted", fix: "new endpoint"},
+		"expired, untried":       {facts: Facts{Status: delivery.Failed, Reason: delivery.RetentionEnded}, title: "Retention ended", fix: "Emit", next: "nothing left"},
+		"waits until its expiry": {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointPaused), Expires: true}, title: "On hold: the endpoint is paused", fix: "Resume", next: "not sent after its expiry"},
+		"past its expiry":        {facts: Facts{Status: delivery.Expired, Reason: delivery.PastExpiry}, title: "Expired", next: "doesn't expire"},
+		"deleted":                {facts: Facts{Status: delivery.Failed, Reason: delivery.EndpointDeleted}, title: "Endpoint deleted", fix: "new endpoint"},
 		"internal": {
 			facts: Facts{
 				Status:   delivery.Failed,

@@ -76,6 +76,7 @@ func NewDelivery(d Delivery, queued *Queued) Delivery {
 		}
 	}
 	d.facts = diagnosis.Facts{
+		Expires:        !d.ExpiresAt.IsZero(),
 		Kind:           d.Endpoint.Kind,
 		Status:         d.Status,
 		Reason:         d.Reason,
