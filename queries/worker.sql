@@ -102,6 +102,17 @@ CROSS JOIN LATERAL (
 	ORDER BY r.seq LIMIT l.most
 ) q;
 
+-- name: ReadFollowers :many
+-- What is next of the keys of heads, in order: blocked rows, and the first that is none ends them.
+SELECT q.seq, q.gen, q.attempts, q.probes, q.tenant_id, q.endpoint_id, q.delivery_id, q.event_id, q.replay, q.first_id,
+	q.routing_version, coalesce(q.order_key, '')::text AS order_key, q.expires_at, (q.state = 2)::boolean AS blocked
+FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@keys::text[]), unnest(@heads::bigint[]), unnest(@limits::int[])) AS u(endpoint_id, order_key, head, most)
+CROSS JOIN LATERAL (
+	SELECT * FROM queue r
+	WHERE r.endpoint_id = u.endpoint_id AND r.order_key = u.order_key AND r.seq > u.head AND r.state <> 3
+	ORDER BY r.seq LIMIT u.most
+) q;
+
 -- name: ReadEvents :many
 -- Payloads of events, each once, within their days. Beyond a budget of bytes rows come without their data, marked as
 -- cut; the first is never cut. An event that is missing from the result no longer exists. The LIMIT keeps this a

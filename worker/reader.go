@@ -100,7 +100,15 @@ func (w *Worker) find(ctx context.Context, plan lanes.Plan) (found lanes.Found, 
 		return found, err
 	}
 	found.Epoch = w.id()
-	if found.Events, found.Gone, err = w.payloads(ctx, got.Rows); err != nil {
+	rows := got.Rows
+	if len(plan.Follow) > 0 {
+		var after []sql.ReadLanesRow
+		if found.After, after, err = w.followers(ctx, plan, rows); err != nil {
+			return found, err
+		}
+		rows = append(rows, after...)
+	}
+	if found.Events, found.Gone, err = w.payloads(ctx, rows); err != nil {
 		return found, err
 	}
 	found.Rows = make([]lanes.Row, len(got.Rows))
@@ -254,6 +262,7 @@ func (w *Worker) readSettings(l queue.Leased) (*lanes.Settings, error) {
 		MaxInFlight: int(e.MaxInFlight),
 		Ordered:     e.Ordering != "none",
 		NoBreaker:   !e.CircuitBreaker,
+		Batch:       settings.Batch(),
 		Health:      l.Policy,
 		Policy: delivery.Policy{
 			Schedule:          settings.Schedule(),

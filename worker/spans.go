@@ -21,8 +21,8 @@ import (
 )
 
 // startSpan starts the span of an attempt if the event's trace is sampled; otherwise it returns nil. A retry links to
-// the attempt before it.
-func (w *Worker) startSpan(j *lanes.Job, address string, number int) oteltrace.Span {
+// the attempt before it. more is what else the span has from its start.
+func (w *Worker) startSpan(j *lanes.Job, address string, number int, more ...oteltrace.SpanStartOption) oteltrace.Span {
 	if w.tracer == nil || j.Event.Traceparent == nil {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (w *Worker) startSpan(j *lanes.Job, address string, number int) oteltrace.S
 		options = append(options, oteltrace.WithLinks(oteltrace.Link{SpanContext: sampled(parent.TraceID,
 			trace.AttemptSpan(j.DeliveryID, number-1))}))
 	}
-	_, span := w.tracer.Start(ctx, "posthorn.attempt", options...)
+	_, span := w.tracer.Start(ctx, "posthorn.attempt", append(options, more...)...)
 	return span
 }
 

@@ -303,45 +303,60 @@ func (w *Worker) send(j *lanes.Job) {
 // perform makes one attempt, decides, gives the outcome to the recorder, and returns the delivery that starts next.
 func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 	s := j.Lane.Settings()
+	if s.Batch != nil {
+		return w.performBatch(j, s)
+	}
 	number := int(j.Attempts) + 1
 	span := w.startSpan(j, s.Destination.Masked, number)
 	response, attempt := delivery.Result{Failure: delivery.FailExpired}, &queue.Attempt{}
 	if j.ExpiresAt == nil || time.Now().Before(*j.ExpiresAt) {
-		response, attempt = w.sender.Deliver(w.sending, s.Destination, send.Message{
-			Event:      j.Event,
-			EventID:    j.EventText(),
-			Delivery:   j.DeliveryID,
-			DeliveryID: j.DeliveryText(),
-			FirstID:    j.FirstText(),
-			Attempt:    number,
-			Replayed:   j.Replay,
-			Version:    j.Version(),
-		})
+		response, attempt = w.sender.Deliver(w.sending, s.Destination, messageOf(j))
 	}
 	decision := delivery.Decide(s.Policy, number-int(j.Probes), response, rand.Float64())
-	if span != nil {
-		endSpan(span, response, attempt, decision)
-	}
+	o := w.outcomeOf(j, span, response, attempt, decision)
 	w.noteProxy(s.Destination.ProxyOwner, response, attempt.Error)
-	attempt.Class, attempt.Held = statClass(response, decision.Class), j.HeldBack
-	o := lanes.Outcome{
-		Decision: decision,
-		Result:   response,
-		Aborted: w.sending.Err() != nil &&
-			response.Failure == delivery.FailReset,
-	}
-	if decision.Class != delivery.Success {
-		o.LastError = lastError(response, attempt)
-	}
 	then := w.dispatch.Finish(j, o, time.Now())
-	if response.Failure.NotTried() {
-		attempt, number = nil, int(j.Attempts) // nothing was sent, and no attempt is used up
+	r := resultOf(j, then.Decision, response, attempt, s)
+	r.health, r.wait, r.assess = then.Change, then.Wait, then.Assess
+	w.results <- r
+	return then.Next
+}
+
+// messageOf is a delivery's event on its way.
+func messageOf(j *lanes.Job) send.Message {
+	return send.Message{
+		Event:      j.Event,
+		EventID:    j.EventText(),
+		Delivery:   j.DeliveryID,
+		DeliveryID: j.DeliveryText(),
+		FirstID:    j.FirstText(),
+		Attempt:    int(j.Attempts) + 1,
+		Replayed:   j.Replay,
+		Version:    j.Version(),
 	}
-	w.results <- &result{
-		job:    j,
-		health: then.Change,
-		wait:   then.Wait,
-		assess: then.Assess,
+}
+
+// outcomeOf completes an attempt, and says what it means for its lane.
+func (w *Worker) outcomeOf(j *lanes.Job, span oteltrace.Span, r delivery.Result, a *queue.Attempt, d delivery.Decision) lanes.Outcome {
+	if span != nil {
+		endSpan(span, r, a, d)
+	}
+	a.Class, a.Held = statClass(r, d.Class), j.HeldBack
+	o := lanes.Outcome{Decision: d, Result: r, Aborted: w.sending.Err() != nil && r.Failure == delivery.FailReset}
+	if d.Class != delivery.Success {
+		o.LastError = lastError(r, a)
+	}
+	return o
+}
+
+// resultOf is what the recorder writes about a delivery.
+func resultOf(j *lanes.Job, d delivery.Decision, r delivery.Result, a *queue.Attempt, s *lanes.Settings) *result {
+	number := j.Attempts + 1
+	if r.Failure.NotTried() {
+		a, number = nil, j.Attempts // nothing was sent, and no attempt is used up
+	}
+	return &result{
+		job: j,
 		outcome: queue.Outcome{
 			TenantID:   j.TenantID,
 			DeliveryID: j.DeliveryID,
@@ -349,15 +364,14 @@ func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 			EndpointID: j.EndpointID,
 			EventType:  j.Event.Type,
 			Gen:        j.Gen,
-			Attempts:   int16(number),
+			Attempts:   number,
 			Probes:     j.Probes,
-			Decision:   then.Decision,
-			Result:     response,
-			Attempt:    attempt,
+			Decision:   d,
+			Result:     r,
+			Attempt:    a,
 			Edited:     s.Destination.NewestTransformation(),
 		},
 	}
-	return then.Next
 }
 
 // maxLastExcerpt is how much of a response's body a notice to the endpoint's owner shows, in bytes.

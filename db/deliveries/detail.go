@@ -144,13 +144,20 @@ func (s Sent) Request(t show.Attempt) show.Request {
 		Headers: queue.SentHeaders(s.settings, wire, m, s.delivery, t),
 		Changed: s.endpoint.UpdatedAt.After(t.StartedAt),
 	}
+	kind := m.BodyType(wire.Format)
 	if wire.Transformed == 0 {
 		r.Body = s.body(wire)
 	} else if out, ok := s.versions.RenderAt(wire.Transformed, s.input(wire)); ok && s.event.Data != nil {
 		r.Body, r.Method = out.Body, out.Method
-		r.Headers[0].Value = out.ContentType
+		kind = out.ContentType
 		r.Headers = append(r.Headers, out.Headers...)
 	}
+	if r.Batch = wire.Batch; r.Batch != nil && r.Body != nil {
+		var body []byte
+		body, kind = signature.AppendItem(nil, "", r.Body, kind)
+		r.Body = signature.AppendBatchEnd(body)
+	}
+	r.Headers[0].Value = kind
 	if s.settings.Kind == endpoint.Kafka {
 		r.Key = db.OrZero(s.event.Key)
 	}

@@ -168,6 +168,9 @@ func bareSettings(e sql.Endpoint) endpoint.Settings {
 		Shape:             shapeOf(e),
 		Public:            endpoint.PublicSignature(e.PublicSignature),
 		ExpiresAfter:      toInt(e.ExpiresAfterSeconds),
+		BatchEvents:       toInt(e.BatchMaxEvents),
+		BatchWait:         toInt(e.BatchMaxWaitMs),
+		BatchBytes:        toInt(e.BatchMaxBytes),
 		Transformation:    transformationOf(e.Transformation),
 	}
 	for _, seconds := range e.RetryDelays {
@@ -221,6 +224,9 @@ func settingsRow(ring *seal.Ring, tenant, endpointID id.UUID, s endpoint.Setting
 		ExternalID:          db.TextOrNull(s.ExternalID),
 		PublicSignature:     string(s.Public),
 		ExpiresAfterSeconds: toInt32(s.ExpiresAfter),
+		BatchMaxEvents:      toInt32(s.BatchEvents),
+		BatchMaxWaitMs:      toInt32(s.BatchWait),
+		BatchMaxBytes:       toInt32(s.BatchBytes),
 	}
 	if p.Channels == nil {
 		p.Channels = []string{}

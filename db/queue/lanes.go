@@ -69,6 +69,39 @@ func ReadLanes(ctx context.Context, d *db.DB, r LaneRead) (got LaneReading, err 
 	return got, err
 }
 
+// ReadFollowers reads what is next of the keys of rows, each key in order.
+func ReadFollowers(ctx context.Context, d *db.DB, p sql.ReadFollowersParams) (next []sql.ReadLanesRow, err error) {
+	err = hot(ctx, d, func(b *pgx.Batch) {
+		b.Queue(sql.ReadFollowers, db.Args(p)...).Query(func(rows pgx.Rows) error {
+			list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.ReadFollowersRow])
+			ended := map[string]bool{}
+			for i := range list {
+				r := &list[i]
+				key := string(r.EndpointID[:]) + r.OrderKey
+				if ended[key] = ended[key] || !r.Blocked; !ended[key] {
+					next = append(next, sql.ReadLanesRow{
+						Seq:            r.Seq,
+						Gen:            r.Gen,
+						Attempts:       r.Attempts,
+						Probes:         r.Probes,
+						TenantID:       r.TenantID,
+						EndpointID:     r.EndpointID,
+						DeliveryID:     r.DeliveryID,
+						EventID:        r.EventID,
+						Replay:         r.Replay,
+						FirstID:        r.FirstID,
+						RoutingVersion: r.RoutingVersion,
+						OrderKey:       r.OrderKey,
+						ExpiresAt:      r.ExpiresAt,
+					})
+				}
+			}
+			return err
+		})
+	})
+	return next, err
+}
+
 // EventRef names an event.
 type EventRef struct{ TenantID, ID id.UUID }
 

@@ -45,6 +45,9 @@ func Message(e *sql.Event, event, delivery, endpoint string) signature.Message {
 func SentMessage(e *sql.Event, d show.Delivery, w signature.Wire) signature.Message {
 	m := Message(e, id.Event.Format(d.EventID), id.Delivery.Format(d.ID), id.Endpoint.Format(d.Endpoint.ID))
 	m.TypeField, m.Bare = w.Field(), w.Bare()
+	if w.Batch != nil {
+		m.ContentType = "" // a batch is JSON
+	}
 	if !d.FirstID.IsZero() {
 		m.FirstID = id.Delivery.Format(d.FirstID)
 	}
@@ -67,6 +70,10 @@ func AppendTrace(h []signature.Header, stored string, delivery id.UUID, attempt 
 // SentHeaders are the headers of an attempt: those of every request, the endpoint's present custom headers with their
 // secrets masked, and the format's as they were sent.
 func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d show.Delivery, t show.Attempt) []signature.Header {
+	send := signature.Send{At: t.StartedAt, Attempt: t.Number, Replayed: d.SentAgain()}
+	if w.Batch != nil {
+		m, send = w.Batch.Message(m, t.StartedAt), signature.Send{At: t.StartedAt, Attempt: 1}
+	}
 	h := signature.FixedHeaders(m.BodyType(w.Format))
 	if s.Kind.Broker() {
 		h = h[:1] // the content type
@@ -81,11 +88,7 @@ func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d s
 	if a := s.Auth; a != nil {
 		h = append(h, signature.Header{Name: a.HeaderName(), Value: a.HeaderShown()})
 	}
-	h = append(h, signature.SentHeaders(w, m, t.Signature, signature.Send{
-		At:       t.StartedAt,
-		Attempt:  t.Number,
-		Replayed: d.SentAgain(),
-	})...)
+	h = append(h, signature.SentHeaders(w, m, t.Signature, send)...)
 	if s.SendTraceparent && m.Traceparent != "" {
 		h = AppendTrace(h, m.Traceparent, d.ID, t.Number)
 	}

@@ -31,6 +31,7 @@ type Outcome struct {
 	Decision   delivery.Decision
 	Result     delivery.Result
 	Attempt    *Attempt // nil: the delivery ended without a request, or waits for an edit
+	Behind   bool     // it waits behind an earlier delivery of its key, which is retried
 	// Edited is, of a delivery that waits for an edit of its endpoint's transformation, the newest version that was
 	// tried.
 	Edited int64
@@ -158,7 +159,11 @@ func (r *OutcomeBatch) queueMatches(b *pgx.Batch, matched Applied) {
 		later.Tenants = append(later.Tenants, o.TenantID)
 		later.Deliveries = append(later.Deliveries, o.DeliveryID)
 		later.Gens = append(later.Gens, o.Gen)
-		later.DelaysUs = append(later.DelaysUs, o.Decision.RetryIn.Microseconds())
+		delay := o.Decision.RetryIn.Microseconds()
+		if o.Behind {
+			delay = -1
+		}
+		later.DelaysUs = append(later.DelaysUs, delay)
 		later.Attempts = append(later.Attempts, o.Attempts)
 		later.Probes = append(later.Probes, o.Probes)
 	}

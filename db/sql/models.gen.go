@@ -282,6 +282,9 @@ type Endpoint struct {
 	PublicSignature     string
 	Transformation      []byte
 	ExpiresAfterSeconds *int32
+	BatchMaxEvents      *int32
+	BatchMaxWaitMs      *int32
+	BatchMaxBytes       *int32
 }
 
 type EndpointFailure struct {

@@ -102,7 +102,7 @@ func (q *Queries) DeletedTenants(ctx context.Context, tenants []id.UUID) ([]id.U
 const DisableEndpoint = `-- name: DisableEndpoint :one
 UPDATE endpoints SET status = 'disabled', status_reason = $1, status_at = now(), updated_at = now()
 WHERE tenant_id = $2 AND id = $3 AND status = 'active' AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, batch_max_events, batch_max_wait_ms, batch_max_bytes
 `
 
 type DisableEndpointParams struct {
@@ -167,6 +167,9 @@ func (q *Queries) DisableEndpoint(ctx context.Context, arg DisableEndpointParams
 		&i.PublicSignature,
 		&i.Transformation,
 		&i.ExpiresAfterSeconds,
+		&i.BatchMaxEvents,
+		&i.BatchMaxWaitMs,
+		&i.BatchMaxBytes,
 	)
 	return i, err
 }
@@ -570,7 +573,7 @@ func (q *Queries) LaneCounts(ctx context.Context) ([]LaneCountsRow, error) {
 }
 
 const LaneEndpoints = `-- name: LaneEndpoints :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds FROM endpoints WHERE id = ANY($1::uuid[])
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, batch_max_events, batch_max_wait_ms, batch_max_bytes FROM endpoints WHERE id = ANY($1::uuid[])
 `
 
 func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]Endpoint, error) {
@@ -634,6 +637,9 @@ func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]End
 			&i.PublicSignature,
 			&i.Transformation,
 			&i.ExpiresAfterSeconds,
+			&i.BatchMaxEvents,
+			&i.BatchMaxWaitMs,
+			&i.BatchMaxBytes,
 		); err != nil {
 			return nil, err
 		}
@@ -1272,6 +1278,82 @@ func (q *Queries) ReadEvents(ctx context.Context, arg ReadEventsParams) ([]ReadE
 			&i.ExpiresAt,
 			&i.Cut,
 			&i.Data,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ReadFollowers = `-- name: ReadFollowers :many
+SELECT q.seq, q.gen, q.attempts, q.probes, q.tenant_id, q.endpoint_id, q.delivery_id, q.event_id, q.replay, q.first_id,
+	q.routing_version, coalesce(q.order_key, '')::text AS order_key, q.expires_at, (q.state = 2)::boolean AS blocked
+FROM ROWS FROM (unnest($1::uuid[]), unnest($2::text[]), unnest($3::bigint[]), unnest($4::int[])) AS u(endpoint_id, order_key, head, most)
+CROSS JOIN LATERAL (
+	SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at, routing_version, expires_at FROM queue r
+	WHERE r.endpoint_id = u.endpoint_id AND r.order_key = u.order_key AND r.seq > u.head AND r.state <> 3
+	ORDER BY r.seq LIMIT u.most
+) q
+`
+
+type ReadFollowersParams struct {
+	Endpoints []id.UUID
+	Keys      []string
+	Heads     []int64
+	Limits    []int32
+}
+
+type ReadFollowersRow struct {
+	Seq            int64
+	Gen            int32
+	Attempts       int16
+	Probes         int16
+	TenantID       id.UUID
+	EndpointID     id.UUID
+	DeliveryID     id.UUID
+	EventID        id.UUID
+	Replay         bool
+	FirstID        *id.UUID
+	RoutingVersion *int64
+	OrderKey       string
+	ExpiresAt      *time.Time
+	Blocked        bool
+}
+
+// What is next of the keys of heads, in order: blocked rows, and the first that is none ends them.
+func (q *Queries) ReadFollowers(ctx context.Context, arg ReadFollowersParams) ([]ReadFollowersRow, error) {
+	rows, err := q.db.Query(ctx, ReadFollowers,
+		arg.Endpoints,
+		arg.Keys,
+		arg.Heads,
+		arg.Limits,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ReadFollowersRow{}
+	for rows.Next() {
+		var i ReadFollowersRow
+		if err := rows.Scan(
+			&i.Seq,
+			&i.Gen,
+			&i.Attempts,
+			&i.Probes,
+			&i.TenantID,
+			&i.EndpointID,
+			&i.DeliveryID,
+			&i.EventID,
+			&i.Replay,
+			&i.FirstID,
+			&i.RoutingVersion,
+			&i.OrderKey,
+			&i.ExpiresAt,
+			&i.Blocked,
 		); err != nil {
 			return nil, err
 		}

@@ -38,6 +38,7 @@ func (s Settings) Check(policy egress.Policy) (Settings, error) {
 	c.wire(&s, policy)
 	c.retries(s)
 	c.simple(s)
+	c.batches(s)
 	if !validVersion(s.PayloadVersion) {
 		c.refuse("payload_version", "payload_version_malformed", versionRule)
 	}

@@ -12,6 +12,7 @@ type Group string
 // The groups. A setting without one stands where the page needs it.
 const (
 	Limits   Group = "Limits"
+	Batches  Group = "Batches"
 	Retries  Group = "Retries"
 	Signing  Group = "Signing"
 	Access   Group = "Authentication"
@@ -19,13 +20,16 @@ const (
 )
 
 // Groups are the groups in the order of the page.
-func Groups() []Group { return []Group{Limits, Retries, Signing, Access, Advanced} }
+func Groups() []Group { return []Group{Limits, Batches, Retries, Signing, Access, Advanced} }
 
 // Of reports whether endpoints of a kind have the group: nothing is sent to a feed, so it has no limits and no retries,
 // and only receivers of HTTP ask who sends.
 func (g Group) Of(k Kind) bool {
-	if g == Access {
+	switch g {
+	case Access:
 		return k == HTTP
+	case Batches:
+		return k.Batches()
 	}
 	return !k.Pulls() || g != Limits && g != Retries
 }

@@ -77,6 +77,9 @@ type Settings struct {
 	Auth              *Auth                     `row:"auth"`                  // to the receiver; nil is none
 	TLS               *ClientTLS                `row:"tls"`                   // nil is the usual
 	ExpiresAfter      *int                      `row:"expires_after_seconds"` // seconds; nil is never
+	BatchEvents       *int                      `row:"batch_max_events"`      // nil: each event has its own request
+	BatchWait         *int                      `row:"batch_max_wait_ms"`     // nil is DefaultBatchWait
+	BatchBytes        *int                      `row:"batch_max_bytes"`       // nil is DefaultBatchBytes
 	Transformation    *transform.Transformation `row:"transformation"`        // nil is none
 	Headers           Headers                   `row:"custom_headers"`
 	Metadata          map[string]string         `row:"metadata"`
@@ -93,6 +96,7 @@ func (s Settings) Clone() Settings {
 	s.Shape, s.Transformation = s.Shape.Clone(), s.Transformation.Clone()
 	s.RateLimit, s.Burst, s.RetryJitter = clonePointer(s.RateLimit), clonePointer(s.Burst), clonePointer(s.RetryJitter)
 	s.ExpiresAfter = clonePointer(s.ExpiresAfter)
+	s.BatchEvents, s.BatchWait, s.BatchBytes = clonePointer(s.BatchEvents), clonePointer(s.BatchWait), clonePointer(s.BatchBytes)
 	if s.Connection != nil {
 		s.Connection = s.Connection.Clone()
 	}

@@ -29,6 +29,7 @@ const (
 	Secret     Kind = "sec"
 	Delivery   Kind = "dlv"
 	Attempt    Kind = "att"
+	Batch      Kind = "bat" // a request with several events
 	Worker     Kind = "wrk"
 	Audit      Kind = "aud"
 	Notice     Kind = "ntc"

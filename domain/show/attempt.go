@@ -64,5 +64,6 @@ type Request struct {
 	Key     string             // of a Kafka record; empty: none
 	Method  string             // of HTTP; empty: POST
 	Body    []byte             // nil: the event's data is no longer kept
+	Batch   *signature.Batch   // the request had the bodies of other events, too, which Body has not; nil: it had not
 	Changed bool               // the endpoint was changed after the attempt: custom headers and the prefix are shown as they are now
 }

@@ -137,6 +137,7 @@ func encodeWait(w condition.Wait) DeliveryWait {
 func encodeAttempt(t show.Attempt) Attempt {
 	us := func(d time.Duration) int { return int(d.Microseconds()) }
 	kept, _, _ := strings.Cut(t.Signature, "\n\n") // without further headers
+	wire := signature.ParseWire(t.Format, "")
 	v := Attempt{
 		ID:              id.Attempt.Format(t.ID),
 		Number:          t.Number,
@@ -146,7 +147,7 @@ func encodeAttempt(t show.Attempt) Attempt {
 		Error:           orNullText(t.Error),
 		StartedAt:       Time(t.StartedAt),
 		URL:             t.URL,
-		Format:          string(signature.ParseWire(t.Format, "").Format),
+		Format:          string(wire.Format),
 		Signature:       kept,
 		ResponseHeaders: orNullText(t.Headers),
 		Phases: Phases{
@@ -157,6 +158,9 @@ func encodeAttempt(t show.Attempt) Attempt {
 			ReadUs:    us(t.Phases.Read),
 			TotalUs:   us(t.Phases.Total),
 		},
+	}
+	if v.Batch.SetNull(); wire.Batch != nil {
+		v.Batch.Set(AttemptBatch{ID: wire.Batch.ID, Events: wire.Batch.Events})
 	}
 	if v.ResponseExcerpt.SetNull(); t.Body != nil {
 		v.ResponseExcerpt.Set(strings.ToValidUTF8(string(t.Body), "\uFFFD"))

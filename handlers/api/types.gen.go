@@ -2332,6 +2332,9 @@ type Attempt struct {
 	// URL Query values masked
 	URL string `json:"url"`
 
+	// Batch The request that the event shared with others; null: it had its own
+	Batch nullable.Nullable[AttemptBatch] `json:"batch"`
+
 	// Error As text
 	Error   nullable.Nullable[string] `json:"error"`
 	Failure nullable.Nullable[string] `json:"failure"`
@@ -2353,6 +2356,15 @@ type Attempt struct {
 	StartedAt Time   `json:"started_at"`
 }
 
+// AttemptBatch defines model for AttemptBatch.
+type AttemptBatch struct {
+	// Events How many events the request had
+	Events int `json:"events"`
+
+	// ID As in the request's header
+	ID string `json:"id"`
+}
+
 // AttemptWithRequest defines model for AttemptWithRequest.
 type AttemptWithRequest struct {
 	ID string `json:"id"`
@@ -2362,6 +2374,9 @@ type AttemptWithRequest struct {
 
 	// URL Query values masked
 	URL string `json:"url"`
+
+	// Batch The request that the event shared with others; null: it had its own
+	Batch nullable.Nullable[AttemptBatch] `json:"batch"`
 
 	// Error As text
 	Error   nullable.Nullable[string] `json:"error"`
@@ -3055,6 +3070,13 @@ type Endpoint struct {
 	// Auth Null if requests are only signed
 	Auth nullable.Nullable[Auth] `json:"auth"`
 
+	// BatchMaxBytes Null without batches
+	BatchMaxBytes  nullable.Nullable[int] `json:"batch_max_bytes"`
+	BatchMaxEvents nullable.Nullable[int] `json:"batch_max_events"`
+
+	// BatchMaxWaitMs Null without batches
+	BatchMaxWaitMs nullable.Nullable[int] `json:"batch_max_wait_ms"`
+
 	// Burst The effective value: twice the rate by default; null without a rate
 	Burst          nullable.Nullable[int] `json:"burst"`
 	Channels       []string               `json:"channels"`
@@ -3217,6 +3239,13 @@ type EndpointCreated struct {
 	// Auth Null if requests are only signed
 	Auth nullable.Nullable[Auth] `json:"auth"`
 
+	// BatchMaxBytes Null without batches
+	BatchMaxBytes  nullable.Nullable[int] `json:"batch_max_bytes"`
+	BatchMaxEvents nullable.Nullable[int] `json:"batch_max_events"`
+
+	// BatchMaxWaitMs Null without batches
+	BatchMaxWaitMs nullable.Nullable[int] `json:"batch_max_wait_ms"`
+
 	// Burst The effective value: twice the rate by default; null without a rate
 	Burst          nullable.Nullable[int] `json:"burst"`
 	Channels       []string               `json:"channels"`
@@ -3359,6 +3388,15 @@ type EndpointInput struct {
 
 	// Auth Null, the default, for none
 	Auth nullable.Nullable[AuthInput] `json:"auth,omitempty"`
+
+	// BatchMaxBytes Bytes of a batch's body; an event that is longer has a request of its own; null for the default. Default 1048576
+	BatchMaxBytes nullable.Nullable[int] `json:"batch_max_bytes,omitempty"`
+
+	// BatchMaxEvents Up to so many events share a request, whose body is an array; null: each event has its own. Default null
+	BatchMaxEvents nullable.Nullable[int] `json:"batch_max_events,omitempty"`
+
+	// BatchMaxWaitMs How long the first event of a batch waits for more; null for the default. Default 1000
+	BatchMaxWaitMs nullable.Nullable[int] `json:"batch_max_wait_ms,omitempty"`
 
 	// Burst Requests above the rate; null for twice the rate
 	Burst nullable.Nullable[int] `json:"burst,omitempty"`
@@ -3507,6 +3545,15 @@ type EndpointPatch struct {
 
 	// Auth Replaces all of it; null removes it
 	Auth nullable.Nullable[AuthInput] `json:"auth,omitempty"`
+
+	// BatchMaxBytes Bytes of a batch's body; an event that is longer has a request of its own; null for the default.
+	BatchMaxBytes nullable.Nullable[int] `json:"batch_max_bytes,omitempty"`
+
+	// BatchMaxEvents Up to so many events share a request, whose body is an array; null: each event has its own.
+	BatchMaxEvents nullable.Nullable[int] `json:"batch_max_events,omitempty"`
+
+	// BatchMaxWaitMs How long the first event of a batch waits for more; null for the default.
+	BatchMaxWaitMs nullable.Nullable[int] `json:"batch_max_wait_ms,omitempty"`
 
 	// Burst Requests above the rate; null for twice the rate
 	Burst nullable.Nullable[int] `json:"burst,omitempty"`

@@ -48,7 +48,9 @@ func fillRequest(v *pages.AttemptDetail, r show.Request, d show.Delivery) {
 		return
 	}
 	v.Body = excerpt(r.Body, bodyShown)
-	v.Curl = command(*v, r.Body, id.Delivery.Format(d.ID))
+	if r.Batch == nil || r.Batch.Events == 1 { // the signature is that of the whole body
+		v.Curl = command(*v, r.Body, id.Delivery.Format(d.ID))
+	}
 }
 
 // command is the request as a command. A long body is a file with its exact bytes.

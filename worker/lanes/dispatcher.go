@@ -107,7 +107,7 @@ func (d *Dispatcher) Install(leased Lease, s *Settings, now time.Time) {
 
 // runnable adds a lane to its tenant's turn if it has something to start. The caller holds the mutex.
 func (d *Dispatcher) runnable(l *Lane) {
-	if l.queued || l.stopped() || l.isBehind() || len(l.ready) == 0 || l.timer != nil || l.inFlight >= l.limit() {
+	if l.queued || l.stopped() || l.isBehind() || len(l.ready) == 0 || l.timer != nil || l.inFlight >= l.limit() || d.gathers(l) {
 		return
 	}
 	t := d.tenants[l.tenant]
@@ -188,9 +188,9 @@ func (d *Dispatcher) startNext(t *tenantQueue, l *Lane, now time.Time) *Job {
 	j := l.ready[0]
 	l.ready[0] = nil
 	l.ready = l.ready[1:]
-	j.started, j.inFlight = now, true
-	if j.Attempts == 0 {
-		j.HeldBack = l.held.since(j.DeliveryID.Time())
+	j.startsAt(now)
+	if b := l.settings.Load().Batch; b != nil {
+		d.pack(l, j, b, now)
 	}
 	j.IsProbe = l.startProbe(now)
 	if l.waiting {
@@ -267,6 +267,15 @@ type Finished struct {
 func (d *Dispatcher) Finish(j *Job, o Outcome, now time.Time) Finished {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	was := j.Lane.health.breaker.State
+	f := d.end(j, o, now)
+	f.Decision = j.Lane.settle(j, o, now)
+	f.Next = d.goOn(j.Lane, was, now)
+	return f
+}
+
+// end releases the slots of a request and counts its outcome. The caller holds the mutex.
+func (d *Dispatcher) end(j *Job, o Outcome, now time.Time) Finished {
 	l := j.Lane
 	t := d.tenants[l.tenant]
 	if l.inFlight >= l.limit() {
@@ -278,25 +287,35 @@ func (d *Dispatcher) Finish(j *Job, o Outcome, now time.Time) Finished {
 	t.pace.ended(now.Sub(j.started))
 	j.inFlight = false
 	counters, breaker := l.health.counters, l.health.breaker
-	f := Finished{Decision: o.Decision, Wait: l.applyWait(j, o, now), Change: l.count(j, o, now)}
+	f := Finished{Wait: l.applyWait(j, o, now), Change: l.count(j, o, now)}
 	f.Assess = l.evaluate(o, counters, breaker, now)
+	return f
+}
+
+// settle is the decision about a delivery after its request was counted. The caller holds the mutex.
+func (l *Lane) settle(j *Job, o Outcome, now time.Time) delivery.Decision {
+	decision := o.Decision
 	if o.Result.Failure.NotTried() {
 		// it waits for an edit, or is over, also as a probe: nothing was sent
-	} else if j.IsProbe || o.Decision.Refused() && l.holdsRefusals() {
-		f.Decision = l.afterProbe(j, o.Decision, now)
-	} else if o.Decision.Repeat || o.Decision.Hold > 0 {
+	} else if j.IsProbe || decision.Refused() && l.holdsRefusals() {
+		decision = l.afterProbe(j, decision, now)
+	} else if decision.Repeat || decision.Hold > 0 {
 		j.Probes++
 	}
-	if o.Decision.Hold > 0 {
-		l.proxyUntil = delivery.Latest(l.proxyUntil, now.Add(o.Decision.Hold))
+	if decision.Hold > 0 {
+		l.proxyUntil = delivery.Latest(l.proxyUntil, now.Add(decision.Hold))
 		times := min(1+int(j.Probes)/longOutage, maxHolds)
-		f.Decision.RetryIn = max(f.Decision.RetryIn, time.Duration(times)*f.Decision.Hold)
+		decision.RetryIn = max(decision.RetryIn, time.Duration(times)*decision.Hold)
 	}
-	d.followBreaker(l, breaker.State, now)
+	return decision
+}
+
+// goOn follows the breaker after a request and returns the job that starts next. The caller holds the mutex.
+func (d *Dispatcher) goOn(l *Lane, was health.State, now time.Time) *Job {
+	d.followBreaker(l, was, now)
 	d.trim(l)
 	d.runnable(l)
-	f.Next = d.next(now)
-	return f
+	return d.next(now)
 }
 
 // A delivery that the platform's own proxy has kept for long is tried less often, so that its attempts can be counted.
@@ -315,12 +334,22 @@ func (d *Dispatcher) trim(l *Lane) {
 	first := l.ready[keep].Seq
 	for i, j := range l.ready[keep:] {
 		first = min(first, j.Seq)
-		delete(l.window.rows, j.Seq)
-		d.release(j)
+		d.unread(j)
 		l.ready[keep+i] = nil
 	}
 	l.ready = l.ready[:keep:keep]
 	l.window.lower(first)
+}
+
+// unread forgets a job that was read and not started, with the next of its key. The caller holds the mutex, and makes
+// the next read start at it or before.
+func (d *Dispatcher) unread(j *Job) {
+	delete(j.Lane.window.rows, j.Seq)
+	d.release(j)
+	for _, next := range j.after {
+		d.unread(next)
+	}
+	j.after = nil
 }
 
 // release subtracts a job from the used memory. The caller holds the mutex.
@@ -360,6 +389,7 @@ func (d *Dispatcher) drop(l *Lane) {
 	l.ready, l.window.done = nil, nil
 	clear(l.window.rows)
 	l.stopTimer()
+	l.batch.stop()
 	l.stopAwaitingProbe(time.Now())
 	delete(d.lanes, l.id)
 	delete(d.behind, l.id)

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/worker/send"
@@ -44,6 +45,9 @@ type Job struct {
 	started  time.Time
 	inFlight bool      // its request started and has not ended
 	texts    [2]string // of the event's id and the delivery's, once requested
+
+	Rest  []*Job // the others of its request, in order
+	after []*Job // the next of its key, which are blocked and can travel with it
 }
 
 // Version is the version of the tenant's routes by which the endpoint's transformation is chosen.
@@ -96,6 +100,7 @@ type Settings struct {
 	Ordered     bool
 	NoBreaker   bool         // deliveries keep to their schedules, however many attempts fail
 	Log         *slog.Logger // names the endpoint
+	Batch       *endpoint.Batch // how deliveries share requests; nil: each has its own
 }
 
 // Lease is a lane that this worker now owns, as the database describes it.
@@ -168,6 +173,7 @@ type Lane struct {
 	missing     int       // how many times in a row the database did not name us as its owner
 
 	order *ordering // nil: the endpoint has no ordering
+	batch gathering // of an endpoint whose deliveries share requests
 }
 
 // ID is the endpoint's id.
@@ -193,6 +199,9 @@ func (l *Lane) readAhead() int {
 	if l.probesOnly() {
 		return 1
 	}
+	if b := l.settings.Load().Batch; b != nil {
+		return min(max(2*l.limit(), 8), 200) + 2*b.Events
+	}
 	return min(max(2*l.limit(), 8), 200)
 }
 
@@ -206,9 +215,6 @@ func (l *Lane) wantsRead() bool {
 
 // forgetReady drops what was read ahead and not started: the rows changed, or how they are sent.
 func (l *Lane) forgetReady() {
-	for _, j := range l.ready {
-		delete(l.window.rows, j.Seq)
-	}
 	l.ready = nil
 	l.window.restart()
 }

@@ -87,9 +87,10 @@ func (d *Dispatcher) lower(l *Lane, seq int64) {
 // forgetReady drops what was read ahead of a lane. The caller holds the mutex.
 func (d *Dispatcher) forgetReady(l *Lane) {
 	for _, j := range l.ready {
-		d.release(j)
+		d.unread(j)
 	}
 	l.forgetReady()
+	l.batch.stop()
 	d.mark(l)
 }
 
@@ -99,6 +100,7 @@ type Plan struct {
 	Floors    []int64 // read above this number
 	Limits    []int32
 	Known     []int64 // rows above the floors that are already in memory
+	Follow    map[id.UUID]int // how many events a request has at most, of ordered lanes whose deliveries share requests
 	lanes     []*Lane
 }
 
@@ -146,6 +148,12 @@ func (d *Dispatcher) Plan() (p Plan) {
 		p.Floors = append(p.Floors, max(floor, l.window.dropBelow))
 		p.Limits = append(p.Limits, int32(limit))
 		p.lanes = append(p.lanes, l)
+		if b := l.settings.Load().Batch; b != nil && l.order != nil {
+			if p.Follow == nil {
+				p.Follow = map[id.UUID]int{}
+			}
+			p.Follow[l.id] = b.Events
+		}
 		if room -= limit; room <= 0 {
 			tight = true
 		}
@@ -170,6 +178,7 @@ type Found struct {
 	Gone    map[id.UUID]bool // events that no longer exist; an event in neither map is left for the next read
 	Settled int64            // the watermark of the read
 	Epoch   id.UUID          // the worker's id
+	After   map[int64][]Row  // the next of the keys of rows, by the number of the row, where they can travel with it
 }
 
 // progress is how far a read got in one lane.
@@ -206,6 +215,7 @@ func (d *Dispatcher) Take(p Plan, found Found) (lost []*Job) {
 			lost = append(lost, j)
 		default:
 			l.ready = append(l.ready, j)
+			d.follow(l, j, &found)
 		}
 	}
 	d.endReads(p, seen, found.Settled)

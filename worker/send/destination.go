@@ -38,6 +38,7 @@ type Destination struct {
 	headers   []signature.Header
 	timeout   time.Duration
 	traced    bool // requests carry the context of the event's trace
+	batch     *endpoint.Batch // several events share a request; nil: each has its own
 
 	transformations transform.Versions // nil: it never had one
 	shape           signature.Wire     // of which wire is the text
@@ -99,6 +100,7 @@ func newDestination(f endpoints.Facts, transport transport) (*Destination, error
 		to:        to,
 		timeout:   time.Duration(settings.TimeoutSeconds) * time.Second,
 		traced:    settings.SendTraceparent,
+		batch:     settings.Batch(),
 		typeField: settings.TypeField,
 		headers:   fixedHeaders(settings),
 		public:    settings.Public,

@@ -168,7 +168,7 @@ func refuseChallenge(r *delivery.Result, a *queue.Attempt, answer http.Header) {
 
 // send writes a delivery's request and reads its response.
 func (h *httpTransport) send(ctx context.Context, t *Destination, p *request, a *queue.Attempt) (delivery.Result, http.Header) {
-	if h.small != nil && p.contentType == signature.ContentType && p.method == "" && p.made == nil {
+	if h.small != nil && p.contentType == signature.ContentType && p.method == "" && p.made == nil && t.batch == nil {
 		if r, answer, done := h.small.exchange(ctx, t, p, a); done {
 			return r, answer
 		}
@@ -201,7 +201,11 @@ func (h *httpTransport) exchange(
 	}
 	if err == nil {
 		r.Status = answer.StatusCode
-		if a.ResponseExcerpt, err = readExcerpt(ctx, answer); err != nil {
+		most := delivery.MaxExcerpt
+		if t.batch != nil && r.Status == http.StatusMultiStatus {
+			most = delivery.MaxResults
+		}
+		if a.ResponseExcerpt, err = readExcerpt(ctx, answer, most); err != nil {
 			a.Error = incompleteBody
 		} else if conn.aged != nil {
 			conn.aged.rest(conn.use, keptFor(conn.aged.expires, time.Now(), answer.Header))
@@ -308,16 +312,16 @@ func (p *phases) fill(a *queue.Attempt) {
 }
 
 // readExcerpt reads at most the excerpt. The connection of a longer response is not reused.
-func readExcerpt(ctx context.Context, answer *http.Response) ([]byte, error) {
+func readExcerpt(ctx context.Context, answer *http.Response, most int) ([]byte, error) {
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode == http.StatusSwitchingProtocols {
 		return nil, nil // after an upgrade there is no body, only the connection itself
 	}
 	// The transport ends a body with its request; this is a second safeguard.
 	defer context.AfterFunc(ctx, func() { _ = answer.Body.Close() })()
-	b, err := io.ReadAll(io.LimitReader(answer.Body, delivery.MaxExcerpt+1))
-	if len(b) > delivery.MaxExcerpt {
-		return b[:delivery.MaxExcerpt], nil
+	b, err := io.ReadAll(io.LimitReader(answer.Body, int64(most)+1))
+	if len(b) > most {
+		return b[:most], nil
 	}
 	if len(b) == 0 {
 		b = nil

@@ -166,6 +166,9 @@ func (s *Sender) ask(to *Destination, ID id.UUID, kind string, data json.RawMess
 	if r.body == nil {
 		r.body = signature.AppendBody(nil, signing.Format, m)
 	}
+	if to.batch != nil {
+		r.alone()
+	}
 	headers := signing.Headers(nil, m, r.body, signature.Send{At: now, Attempt: attempt})
 	r.headers = append(headers, s.publicHeaders(to, r.body, r.contentType, headers, now)...)
 	return r

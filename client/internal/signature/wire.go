@@ -16,6 +16,8 @@ type Wire struct {
 	Shape     *Shape    `json:"shape,omitempty"` // nil: the format as it is
 	// Transformed is the version of the endpoint's transformation that made the content; 0: none did.
 	Transformed int64 `json:"transformed,omitempty"`
+	// Batch is the request that the event shared with others; nil: it had its own.
+	Batch *Batch `json:"batch,omitempty"`
 }
 
 // Wire is how this signing renders a message.
@@ -87,7 +89,7 @@ func (w Wire) ParseKey(secret string) (Key, error) {
 // JSON object.
 func (w Wire) String() string {
 	switch {
-	case !w.Shape.IsZero() || w.Transformed != 0:
+	case !w.Shape.IsZero() || w.Transformed != 0 || w.Batch != nil:
 		text, err := json.Marshal(w)
 		if err != nil {
 			panic(err) // texts and times alone
