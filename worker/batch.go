@@ -70,7 +70,7 @@ func (w *Worker) performBatch(first *lanes.Job, s *lanes.Settings) (next *lanes.
 	jobs, sent = jobs[:kept], sent[:kept]
 	requested := 0
 	for _, one := range sent {
-		if !one.Result.Failure.NotTried() {
+		if !one.Own && !one.Result.Failure.NotTried() {
 			requested++
 		}
 	}

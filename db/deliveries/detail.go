@@ -133,6 +133,7 @@ func (s Sent) input(wire signature.Wire) transform.Input {
 		Format:   wire.Format,
 		Key:      db.OrZero(s.event.Key),
 		Channels: s.event.Channels,
+		JSON:     s.endpoint.BatchMaxEvents != nil,
 	}
 }
 

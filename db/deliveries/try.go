@@ -90,7 +90,13 @@ func tryOn(s endpoint.Settings, endpointID id.UUID, e show.Event) (one show.Trie
 		one.Output = transform.Output{Body: one.Before, ContentType: m.BodyType(wire.Format)}
 		return one, nil
 	}
-	one.Output, err = transform.Try(s.Transformation, transform.Input{Message: m, Format: wire.Format, Key: e.Key, Channels: e.Channels})
+	one.Output, err = transform.Try(s.Transformation, transform.Input{
+		Message:  m,
+		Format:   wire.Format,
+		Key:      e.Key,
+		Channels: e.Channels,
+		JSON:     s.BatchEvents != nil,
+	})
 	if errors.As(err, &one.Problem) {
 		err = nil
 	}

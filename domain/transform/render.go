@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"mime"
 	"slices"
 	"strings"
 	"sync"
@@ -85,6 +86,7 @@ type Input struct {
 	Format   signature.Format
 	Key      string
 	Channels []string
+	JSON     bool // nothing else can be sent: several events share a request
 }
 
 // Output is a request's content.
@@ -115,6 +117,9 @@ func (c *Compiled) Render(in Input) (out Output, err error) {
 	}
 	if c.t.ContentType != "" {
 		out.ContentType = c.t.ContentType
+	}
+	if kind, _, _ := mime.ParseMediaType(out.ContentType); in.JSON && kind != jsonType && !strings.HasSuffix(kind, "+json") {
+		return out, &Problem{Problem: expression.Problem{Text: "it makes " + kind + ", but events that share a request must be JSON"}}
 	}
 	out.Method = c.t.Method
 	for _, name := range c.names {

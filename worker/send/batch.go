@@ -2,10 +2,7 @@ package send
 
 import (
 	"context"
-	"errors"
-	"mime"
 	"net/http"
-	"strings"
 	"time"
 
 	"posthorn/db"
@@ -19,6 +16,7 @@ import (
 type Sent struct {
 	Result  delivery.Result
 	Attempt *queue.Attempt
+	Own     bool // the receiver's response names it
 	Left    bool // it did not fit, or is behind an event of its key that waits: nothing happened to it
 }
 
@@ -60,8 +58,6 @@ type batch struct {
 	waits   []string         // keys of events that can't be sent now
 	full    bool
 }
-
-var errNoJSON = errors.New("an event in a batch must be JSON, but the transformation makes another content type of it")
 
 // add renders an event into the body, if it fits.
 func (b *batch) add(i int, m Message) {
@@ -107,9 +103,6 @@ func (b *batch) render(i int, m Message, key string) (body []byte, contentType s
 		if b.used[i], err = b.to.transform(&one, m, b.signing.Format, content); err != nil {
 			return nil, "", content, err
 		}
-		if kind, _, _ := mime.ParseMediaType(one.contentType); kind != signature.ContentType && !strings.HasSuffix(kind, "+json") {
-			return nil, "", content, errNoJSON
-		}
 		b.request.method = one.method
 	}
 	switch {
@@ -143,7 +136,7 @@ func (b *batch) spread(of delivery.Result, shared queue.Attempt, about signature
 				result.Status = results[name]
 			}
 		}
-		b.sent[i] = Sent{Result: result, Attempt: &a}
+		b.sent[i] = Sent{Result: result, Attempt: &a, Own: results != nil}
 	}
 }
 

@@ -13,6 +13,7 @@ func (t *Destination) transform(r *request, m Message, f signature.Format, conte
 		Format:   f,
 		Key:      r.key,
 		Channels: m.Event.Channels,
+		JSON:     t.batch != nil,
 	})
 	if err != nil || used == 0 {
 		return 0, err
