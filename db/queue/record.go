@@ -31,7 +31,7 @@ type Outcome struct {
 	Decision   delivery.Decision
 	Result     delivery.Result
 	Attempt    *Attempt // nil: the delivery ended without a request, or waits for an edit
-	Behind   bool     // it waits behind an earlier delivery of its key, which is retried
+	Behind     bool     // it waits behind an earlier delivery of its key, which is retried
 	// Edited is, of a delivery that waits for an edit of its endpoint's transformation, the newest version that was
 	// tried.
 	Edited int64

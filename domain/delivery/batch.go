@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// BatchLimit is how many events a batch has at most that contains one with so many attempts, of the endpoint's own most.
-// Each attempt halves it: an event that makes its receiver reject or lose whole batches is alone in the end, whoever
-// owns its lane, and the others are delivered without it.
+// BatchLimit is how many events a batch has at most that contains one with so many attempts, of the endpoint's own
+// most. Each attempt halves it: an event that makes its receiver reject or lose whole batches is alone in the end,
+// whoever owns its lane, and the others are delivered without it.
 func BatchLimit(most, attempts int) int { return max(1, most>>min(max(attempts, 0), 16)) }
 
 // splits reports whether a response to several events is possibly about one of them alone: a client error that names

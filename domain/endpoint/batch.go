@@ -43,16 +43,6 @@ func (s Settings) Batch() *Batch {
 // Batches reports whether an endpoint of a kind can take several events in one request.
 func (k Kind) Batches() bool { return k == HTTP || k == Inbox }
 
-// showBatch shows a bound that holds: none without batches.
-func showBatch(of func(*Batch) int) func(Settings) any {
-	return func(s Settings) any {
-		if b := s.Batch(); b != nil {
-			return of(b)
-		}
-		return nil
-	}
-}
-
 // batches checks whether the endpoint's events can share a request, which is JSON and has one set of headers.
 func (c *collector) batches(s Settings) {
 	if s.BatchEvents == nil {

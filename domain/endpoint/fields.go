@@ -600,7 +600,6 @@ var fields = []Field{
 		Unit:        "ms",
 		Placeholder: "MS",
 		Help:        "Milliseconds that the first event of a batch waits for more, up to 60000.",
-		show:        showBatch(func(b *Batch) int { return int(b.Wait.Milliseconds()) }),
 	},
 	{
 		Name:        "batch_max_bytes",
@@ -616,7 +615,6 @@ var fields = []Field{
 		Unit:        "bytes",
 		Placeholder: "BYTES",
 		Help:        "Bytes of a batch's body, 1024 to 8388608.",
-		show:        showBatch(func(b *Batch) int { return b.Bytes }),
 	},
 	{
 		Name:  "ordering",

@@ -3070,11 +3070,11 @@ type Endpoint struct {
 	// Auth Null if requests are only signed
 	Auth nullable.Nullable[Auth] `json:"auth"`
 
-	// BatchMaxBytes Null without batches
+	// BatchMaxBytes Null is 1048576
 	BatchMaxBytes  nullable.Nullable[int] `json:"batch_max_bytes"`
 	BatchMaxEvents nullable.Nullable[int] `json:"batch_max_events"`
 
-	// BatchMaxWaitMs Null without batches
+	// BatchMaxWaitMs Null is 1000
 	BatchMaxWaitMs nullable.Nullable[int] `json:"batch_max_wait_ms"`
 
 	// Burst The effective value: twice the rate by default; null without a rate
@@ -3239,11 +3239,11 @@ type EndpointCreated struct {
 	// Auth Null if requests are only signed
 	Auth nullable.Nullable[Auth] `json:"auth"`
 
-	// BatchMaxBytes Null without batches
+	// BatchMaxBytes Null is 1048576
 	BatchMaxBytes  nullable.Nullable[int] `json:"batch_max_bytes"`
 	BatchMaxEvents nullable.Nullable[int] `json:"batch_max_events"`
 
-	// BatchMaxWaitMs Null without batches
+	// BatchMaxWaitMs Null is 1000
 	BatchMaxWaitMs nullable.Nullable[int] `json:"batch_max_wait_ms"`
 
 	// Burst The effective value: twice the rate by default; null without a rate
@@ -3389,13 +3389,13 @@ type EndpointInput struct {
 	// Auth Null, the default, for none
 	Auth nullable.Nullable[AuthInput] `json:"auth,omitempty"`
 
-	// BatchMaxBytes Bytes of a batch's body; an event that is longer has a request of its own; null for the default. Default 1048576
+	// BatchMaxBytes Bytes of a batch's body; an event that is longer has a request of its own; null is 1048576
 	BatchMaxBytes nullable.Nullable[int] `json:"batch_max_bytes,omitempty"`
 
 	// BatchMaxEvents Up to so many events share a request, whose body is an array; null: each event has its own. Default null
 	BatchMaxEvents nullable.Nullable[int] `json:"batch_max_events,omitempty"`
 
-	// BatchMaxWaitMs How long the first event of a batch waits for more; null for the default. Default 1000
+	// BatchMaxWaitMs How long the first event of a batch waits for more; null is 1000
 	BatchMaxWaitMs nullable.Nullable[int] `json:"batch_max_wait_ms,omitempty"`
 
 	// Burst Requests above the rate; null for twice the rate
@@ -3546,13 +3546,13 @@ type EndpointPatch struct {
 	// Auth Replaces all of it; null removes it
 	Auth nullable.Nullable[AuthInput] `json:"auth,omitempty"`
 
-	// BatchMaxBytes Bytes of a batch's body; an event that is longer has a request of its own; null for the default.
+	// BatchMaxBytes Bytes of a batch's body; an event that is longer has a request of its own; null is 1048576
 	BatchMaxBytes nullable.Nullable[int] `json:"batch_max_bytes,omitempty"`
 
 	// BatchMaxEvents Up to so many events share a request, whose body is an array; null: each event has its own.
 	BatchMaxEvents nullable.Nullable[int] `json:"batch_max_events,omitempty"`
 
-	// BatchMaxWaitMs How long the first event of a batch waits for more; null for the default.
+	// BatchMaxWaitMs How long the first event of a batch waits for more; null is 1000
 	BatchMaxWaitMs nullable.Nullable[int] `json:"batch_max_wait_ms,omitempty"`
 
 	// Burst Requests above the rate; null for twice the rate

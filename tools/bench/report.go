@@ -103,6 +103,12 @@ func (rep *report) assess() {
 	rep.compare(tracesStem, 0, func(_, with *row) {
 		atMost("a tenth of the traces exported, R against without", with.Against, mostForTraces)
 	})
+	rep.compare(shapedStem, 0, func(plain, with *row) {
+		atLeast("endpoints with an expression, deliveries/s against without", with.EndToEnd/plain.EndToEnd, 0.85)
+	})
+	if plain, with := rep.find(batchesStem, drained+without), rep.find(batchesStem, drained+together); plain != nil && with != nil {
+		atLeast("a hundred events in a request, events for the same CPU of all processes", plain.all()/with.all(), leastForBatches)
+	}
 	rep.compare("fairness", 1, func(plain, with *row) {
 		atMost("a tenant with thousands of busy endpoints, p99 of others at light load against without", with.P99/plain.P99, 2)
 	})
@@ -136,6 +142,9 @@ func (rep *report) compare(scenario string, which int, assess func(plain, with *
 		}
 	}
 }
+
+// all is the CPU of a delivery in all processes, in µs.
+func (r result) all() float64 { return r.CPU + r.PostgreSQL + r.Outside }
 
 func (r result) String() string {
 	s := fmt.Sprintf("%.0f accepted/s, %.0f deliveries/s, p50 %.1f ms, p99 %.1f ms, CPU %.0f + %.0f beside %.0f µs: R %.2f, WAL %.0f B, "+

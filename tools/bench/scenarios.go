@@ -35,6 +35,8 @@ func scenarios() []scenario {
 		{partsStem, "web and worker apart: CPU of each part, WAL and disk, by event and delivery", costs},
 		{"svix", "the same events emitted through Posthorn's own API and through Svix's, by a platform key", emissionBySvix},
 		{tracesStem, "one event for each delivery, with a tenth of the traces exported and without", tracedEngine},
+		{shapedStem, "one event for each delivery, whose endpoint has an expression, and without", shapedEvents},
+		{batchesStem, "the backlog of one endpoint, a hundred events in a request, and without", batches},
 		{"cold", "10,000 endpoints that have received nothing yet, at 50 events/s", coldLanes},
 		{"stuck", "500 endpoints of 50 other tenants never answer and hold a backlog", stuckNeighbours},
 		{"recovery", "an endpoint of another tenant was down for a week and gets what it missed, at its rate", comingBack},

@@ -98,8 +98,8 @@ type Settings struct {
 	MaxInFlight int
 	Rate, Burst int // requests a second; Rate 0: unlimited
 	Ordered     bool
-	NoBreaker   bool         // deliveries keep to their schedules, however many attempts fail
-	Log         *slog.Logger // names the endpoint
+	NoBreaker   bool            // deliveries keep to their schedules, however many attempts fail
+	Log         *slog.Logger    // names the endpoint
 	Batch       *endpoint.Batch // how deliveries share requests; nil: each has its own
 }
 

@@ -99,7 +99,7 @@ type Plan struct {
 	Endpoints []id.UUID
 	Floors    []int64 // read above this number
 	Limits    []int32
-	Known     []int64 // rows above the floors that are already in memory
+	Known     []int64         // rows above the floors that are already in memory
 	Follow    map[id.UUID]int // how many events a request has at most, of ordered lanes whose deliveries share requests
 	lanes     []*Lane
 }

@@ -37,7 +37,7 @@ type Destination struct {
 	wire      string           // how requests are rendered, as stored with attempts
 	headers   []signature.Header
 	timeout   time.Duration
-	traced    bool // requests carry the context of the event's trace
+	traced    bool            // requests carry the context of the event's trace
 	batch     *endpoint.Batch // several events share a request; nil: each has its own
 
 	transformations transform.Versions // nil: it never had one

@@ -1,4 +1,6 @@
--- Several events in one request (docs/batches.md, docs/adr/0029-batches.md).
+-- Several events in one request (docs/batches.md, docs/adr/0029-batches.md). A delivery can be put back behind another
+-- of its key.
+-- functions: 61c90068390523d1
 
 -- +goose Up
 
