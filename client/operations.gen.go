@@ -2360,11 +2360,11 @@ type Attempt struct {
 
 // AttemptBatch defines model for AttemptBatch.
 type AttemptBatch struct {
-	// Events How many events the request had
-	Events int `json:"events"`
-
 	// ID As in the request's header
 	ID string `json:"id"`
+
+	// Events How many events the request had
+	Events int `json:"events"`
 }
 
 // AttemptWithRequest defines model for AttemptWithRequest.
