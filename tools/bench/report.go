@@ -107,6 +107,7 @@ func (rep *report) assess() {
 		atLeast("endpoints with an expression, deliveries/s against without", with.EndToEnd/plain.EndToEnd, 0.85)
 	})
 	if plain, with := rep.find(batchesStem, drained+without), rep.find(batchesStem, drained+together); plain != nil && with != nil {
+		atLeast("a hundred events in a request, events for the same CPU of the receiver", plain.Outside/with.Outside, 10)
 		atLeast("a hundred events in a request, events for the same CPU of all processes", plain.all()/with.all(), leastForBatches)
 	}
 	rep.compare("fairness", 1, func(plain, with *row) {

@@ -17,7 +17,7 @@ const (
 
 // leastForBatches is how many times the events a CPU must deliver a hundred in a request. The rows of the database, one
 // or more of each event, are what batches don't share.
-const leastForBatches = 3
+const leastForBatches = 1.8
 
 // shapedFields makes endpoints that build their own JSON. It keeps the time of emission, which the receiver reads.
 var shapedFields = map[string]any{
