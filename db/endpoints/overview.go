@@ -58,8 +58,8 @@ func (o Overview) Facts(now time.Time, loads int) incidents.Facts {
 	return f
 }
 
-// SyncAlerts opens the operators' alerts of what the overview shows, notes which causes are still there, and ends alerts
-// of all kinds whose cause is over. rows bounds the backlogs, loads and hosts that it reads.
+// SyncAlerts opens the operators' alerts of what the overview shows, notes which causes are still there, and ends
+// alerts of all kinds whose cause is over. rows bounds the backlogs, loads and hosts that it reads.
 func SyncAlerts(ctx context.Context, d *db.DB, links accounts.Links, now time.Time, rows int) error {
 	var o Overview
 	err := d.Console(ctx, func(q *sql.Queries) (err error) {

@@ -84,7 +84,8 @@ type TenantLoad struct {
 	Capacity int64   // requests that the live workers can have in flight
 }
 
-// Loads are the tenants with the largest shares of the slots or of the ready deliveries, largest first, at most so many.
+// Loads are the tenants with the largest shares of the slots or of the ready deliveries, largest first, at most so
+// many.
 func (l PlatformLoad) Loads(most int) []TenantLoad {
 	byTenant := map[id.UUID]*TenantLoad{}
 	of := func(tenant id.UUID, name string) *TenantLoad {

@@ -102,7 +102,8 @@ type newChannel struct {
 	Key    string // of the platform's own tenant, if the channel was the reason to create it
 }
 
-// addChannel creates an endpoint of the platform's own tenant that gets its alerts. The next page shows its secret once.
+// addChannel creates an endpoint of the platform's own tenant that gets its alerts. The next page shows its secret
+// once.
 func (a *admin) addChannel(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {

@@ -176,8 +176,8 @@ func (p peer) call(ctx context.Context, method, path, key string, what, into any
 	return json.Unmarshal(text, into)
 }
 
-// parsePeer reads "svix url=http://... key=$SVIX_TOKEN pid=server:123 pid=postgresql:77+". A + counts the children, too.
-// $NAME is read from the environment, so that no key is in a list of processes.
+// parsePeer reads "svix url=http://... key=$SVIX_TOKEN pid=server:123 pid=postgresql:77+". A + counts the children,
+// too. $NAME is read from the environment, so that no key is in a list of processes.
 func parsePeer(text string, environ func(string) string) (p peer, err error) {
 	fields := strings.Fields(text)
 	if len(fields) == 0 {
