@@ -10,6 +10,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/incidents"
+	"posthorn/domain/mail"
 	"posthorn/domain/show"
 	"posthorn/domain/words"
 )
@@ -70,6 +71,9 @@ func SyncAlerts(ctx context.Context, d *db.DB, links accounts.Links, now time.Ti
 		return err
 	}
 	facts := o.Facts(now, rows)
+	for i, l := range facts.Loads {
+		facts.Loads[i].Tenant = mail.TenantText(l.Tenant) // chats make links of what looks like one, as mail programs do
+	}
 	return d.Worker(ctx, func(q *sql.Queries) error {
 		for _, a := range incidents.AlertsOf(facts, incidents.Find(facts, words.Count[int64])) {
 			if err := accounts.RaiseAlert(ctx, q, links, a, now); err != nil {
