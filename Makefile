@@ -16,7 +16,7 @@ TESTFLAGS ?=
 E2E      ?= ./web/e2e/... ./tools/look/... ./views/emails
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build check test generate module verify format lint vuln bench e2e ha ha-tools homes fuzz soak sdks image chart release release-check clean FORCE
+.PHONY: help run demo build check test generate module verify format lint vuln bench peers e2e ha ha-tools homes fuzz soak sdks image chart release release-check clean FORCE
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,12 +80,16 @@ homes: build ## the suite of homes, three times: two homes, their processes and 
 fuzz: ## requests made out of the API's contract, most of them wrong, for longer than the tests send them; FUZZ=10m
 	POSTHORN_FUZZ=$(or $(FUZZ),10m) $(GO) test $(RACE) -count=1 -timeout 0 -v -run '^TestNoRequestMakesTheServerFail$$' $(TESTFLAGS) ./handlers/api
 
-soak: build ## the same under faults for hours; SOAK=2h
-	POSTHORN_BIN=$(CURDIR)/bin/posthorn POSTHORN_SOAK=$(or $(SOAK),1h) $(GO) test -count=1 -timeout 0 -tags soak $(TESTFLAGS) ./web/e2e/...
+soak: build ## the same under faults for hours, and its totals; SOAK=2h
+	POSTHORN_BIN=$(CURDIR)/bin/posthorn POSTHORN_SOAK=$(or $(SOAK),1h) $(GO) test -count=1 -timeout 0 -v -tags soak $(TESTFLAGS) ./web/e2e/...
 
 bench: build ## the table of docs/performance.md; BENCH='-only one-to-one -n 1' for a part of it
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/bench ./tools/bench
 	bin/bench $(BENCH)
+
+peers: ## the same load against products that run already (docs/performance.md); PEERS=peers.txt
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/bench ./tools/bench
+	bin/bench peers -file '$(PEERS)'
 
 # Each oapi-codegen*.yaml names an output beside itself; all read the one contract.
 generate: ## sqlc, templ, OpenAPI, and what the SDK for Go shares with the server

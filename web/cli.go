@@ -78,7 +78,8 @@ type commands struct {
 	} `cmd:"" name:"egress-proxy" help:"Proxies through which requests to endpoints leave the network."`
 
 	Platform struct {
-		Tenant platformTenantCommand `cmd:"" help:"Create the platform's own tenant, or print it if it exists. Its endpoints receive operational webhooks of all tenants: disabled endpoints, rotated secrets, failed deliveries."`
+		Tenant platformTenantCommand `cmd:"" help:"Create the platform's own tenant, or print it if it exists. Its endpoints receive operational webhooks of all tenants: disabled endpoints, rotated secrets, failed deliveries; and the alerts of operators."`
+		Alerts platformAlertsCommand `cmd:"" help:"List the open alerts of the platform."`
 	} `cmd:"" help:"The platform itself."`
 
 	Ready   readyCommand   `cmd:"" help:"Check whether the process on this machine is ready; exits with 1 if it is not."`

@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
+	"posthorn/domain/incidents"
 	"posthorn/domain/mail"
 	"posthorn/domain/show"
 	"posthorn/web/cli"
@@ -351,5 +353,36 @@ func TestAnErrorIsOneLineWithoutSecretsAndRepetitions(t *testing.T) {
 	err := errors.New("failed:\n\tdial a: refused\n\tdial a: refused\n\tdial postgres://u:c4n4ry@b/d: refused")
 	if got, want := oneLine(err), "failed: dial a: refused dial postgres://u:redacted@b/d: refused"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestTheCommandListsTheAlertsOfThePlatform(t *testing.T) {
+	t.Parallel()
+	environ := newDatabase(t)
+	if text := succeed(t, environ, nil, "platform", "alerts"); text != "No open alerts.\n" {
+		t.Errorf("%q", text)
+	}
+	d, now := openTest(t, environ), time.Now()
+	if err := d.Worker(t.Context(), func(q *sql.Queries) error {
+		for _, a := range []incidents.Alert{{Kind: incidents.WorkerLost, Title: "A worker", Message: "m"}, {Kind: incidents.DownHost, Key: "a", Title: "a.example.com: down", Message: "m"}} {
+			at := now
+			if a.Kind == incidents.WorkerLost {
+				at = now.Add(-time.Hour)
+			}
+			if err := accounts.RaiseAlert(t.Context(), q, accounts.Links{}, a, at); err != nil {
+				return err
+			}
+		}
+		return accounts.EndAlerts(t.Context(), q, accounts.Links{}, now)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if text := succeed(t, environ, nil, "platform", "alerts"); !strings.Contains(text, "a.example.com: down") || strings.Contains(text, "A worker") {
+		t.Errorf("%s", text)
+	}
+	var list []struct{ Kind, Status string }
+	succeed(t, environ, &list, "platform", "alerts", "--all", "--json")
+	if len(list) != 2 || list[0].Kind != "host_down" || list[0].Status != "triggered" || list[1].Status != "resolved" {
+		t.Errorf("%+v", list)
 	}
 }

@@ -54,6 +54,8 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		Closing: p.closing,
 		OpenID:  providers,
 		Tester:  tester,
+
+		ConsoleURL: p.Config.consoleURL(p.URL()),
 	}
 	keys.Tokens = &mcp.SignIns{DB: general, OpenID: providers, BaseURL: p.URL(), Now: time.Now}
 	inner := kit.NewEngine()

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
@@ -188,5 +189,62 @@ func TestAnIncidentAtPagerDutyOpensAndResolves(t *testing.T) {
 	if opens.Action != "trigger" || ends.Action != "resolve" || opens.DedupKey != ends.DedupKey || opens.DedupKey == "" || opens.RoutingKey != key ||
 		opens.Payload.Severity != "critical" || opens.Payload.Source != source || opens.ClientURL != "https://posthorn.example.com/t/"+id.Tenant.Format(tenant)+"/endpoints/"+source {
 		t.Errorf("opened by %+v %+v, resolved by %+v", opens, opens.Payload, ends)
+	}
+}
+
+// TestAnOperatorsIncidentAtPagerDutyOpensAndResolves: a worker disables an endpoint of a tenant. The platform's own
+// tenant has a channel with the preset, whose incident opens. It is resolved when the endpoint is active again. An
+// event that was emitted in SQL and rejected opens another one, by the same look as the console's overview.
+func TestAnOperatorsIncidentAtPagerDutyOpensAndResolves(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	own, _, err := accounts.EnsurePlatformTenant(t.Context(), h.db, db.Author{Kind: "command"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tenant := h.tenant()
+	p := newPager(t)
+	h.endpoint(own, p.URL+"/v2/enqueue", func(s *endpoint.Settings) {
+		x, err := transform.Parse([]byte(`{"preset":"pagerduty","variables":{"routing_key":"0123456789abcdef0123456789abcdef"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.EventTypes, s.Transformation = []string{"posthorn.platform.*"}, x
+	})
+	r, well := newFailing(t, http.StatusGone)
+	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.EventTypes = []string{"order.*"} })
+	h.worker(true)
+	links := accounts.Links{BaseURL: "https://posthorn.example.com", Keys: h.ring}
+	h.run(func(ctx context.Context) error { // as the process does that sends mail
+		for ctx.Err() == nil {
+			if _, err := accounts.MailNotices(ctx, h.db, links, 20); err != nil && ctx.Err() == nil {
+				return err
+			}
+			if err := endpoints.SyncAlerts(ctx, h.db, links, time.Now(), 50); err != nil && ctx.Err() == nil {
+				return err
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		return nil
+	})
+	h.emitN(tenant, 1)
+	eventually(t, 20*time.Second, "an incident is open", func() bool { open, _ := p.is(); return open == 1 })
+	well.Store(true)
+	h.as(tenant, func(q *sql.Queries) error {
+		_, _, err := endpoints.SetState(t.Context(), q, h.ring, tenant, ep, endpoint.Resume)
+		return err
+	})
+	eventually(t, 20*time.Second, "it is resolved", func() bool { open, resolved := p.is(); return open == 0 && resolved == 1 })
+	h.exec("INSERT INTO outbox_rejected (tenant_id, id, type, data, code, detail) VALUES ($1, $2, 'a', '{}', 'x', 'y')", tenant, db.NewID())
+	eventually(t, 20*time.Second, "what the overview shows opens an incident", func() bool { open, _ := p.is(); return open == 1 })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.events) != 3 || len(p.rejected) > 0 {
+		t.Fatalf("%d events, rejected: %q", len(p.events), p.rejected)
+	}
+	opens, ends, next := p.events[0], p.events[1], p.events[2]
+	if opens.Action != "trigger" || ends.Action != "resolve" || opens.DedupKey != ends.DedupKey || opens.Payload.Source != id.Endpoint.Format(ep) ||
+		next.Action != "trigger" || next.DedupKey == opens.DedupKey || next.ClientURL != "https://posthorn.example.com/console/outbox" {
+		t.Errorf("%+v %+v\n%+v\n%+v %+v", opens, opens.Payload, ends, next, next.Payload)
 	}
 }

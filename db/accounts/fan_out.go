@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"posthorn/db"
@@ -17,8 +18,10 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/domain/incidents"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
+	"posthorn/domain/settings"
 	"posthorn/domain/show"
 )
 
@@ -40,8 +43,11 @@ func (l Links) tenantPage(tenant id.UUID) string { return l.BaseURL + "/t/" + id
 
 // Console is the URL of a tenant in the console.
 func (l Links) Console(tenant id.UUID) string {
-	return l.ConsoleBase() + "/console/tenants/" + id.Tenant.Format(tenant)
+	return l.ConsoleBase() + ConsolePage(tenant)
 }
+
+// ConsolePage is the path of a tenant in the console.
+func ConsolePage(tenant id.UUID) string { return "/console/tenants/" + id.Tenant.Format(tenant) }
 
 // consoleEndpoint is the URL of an endpoint's deliveries in the console, with links to its tenant.
 func (l Links) consoleEndpoint(tenant id.UUID, endpoint string) string {
@@ -171,7 +177,23 @@ func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnma
 	if wait, err := tryMail(ctx, q, account.OperatorAlerts, "alert of", n.TenantID.String()); err != nil || wait > 0 {
 		return err
 	}
-	return AlertOperators(ctx, q, "notice:"+id.Notice.Format(n.ID), alertOf(links, r))
+	data := alertOf(links, r)
+	if err := AlertOperators(ctx, q, incidents.Disabled, "notice:"+id.Notice.Format(n.ID), data); err != nil {
+		return err
+	}
+	if n.EndpointID == nil {
+		return nil
+	}
+	endpoint := id.Endpoint.Format(*n.EndpointID)
+	return RaiseAlert(ctx, q, links, incidents.Alert{
+		Kind:     incidents.Disabled,
+		Key:      endpoint,
+		Title:    data.What,
+		Message:  data.Text(),
+		Page:     links.page(data.Link),
+		Tenant:   id.Tenant.Format(n.TenantID),
+		Endpoint: endpoint,
+	}, n.CreatedAt)
 }
 
 // mailRecipients puts a mail for each recipient of a notice into the outbox.
@@ -327,9 +349,16 @@ func moment(t *time.Time) string {
 	return t.UTC().Format("2 January 2006, 15:04") + " UTC"
 }
 
-// AlertOperators puts a mail to every operator into the outbox. key names the subject: each operator gets one mail for
-// it.
-func AlertOperators(ctx context.Context, q *sql.Queries, key string, data mail.OperatorAlertData) error {
+// page is the path of an address in the console.
+func (l Links) page(address string) string { return strings.TrimPrefix(address, l.ConsoleBase()) }
+
+// AlertOperators puts a mail to every operator into the outbox, unless they muted the kind. key names the subject: each
+// operator gets one mail for it.
+func AlertOperators(ctx context.Context, q *sql.Queries, kind incidents.Kind, key string, data mail.OperatorAlertData) error {
+	platform, err := q.PlatformSettings(ctx)
+	if err != nil || !settings.On(kind.Setting(), platform) {
+		return err
+	}
 	operators, err := q.AlertedOperators(ctx)
 	if err != nil {
 		return err

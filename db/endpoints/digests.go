@@ -156,7 +156,8 @@ type Promise struct {
 	Bound  time.Duration
 }
 
-// AlertOverdue alerts operators when a delivery of a tenant has been due for longer than the bound, once a UTC day.
+// AlertOverdue alerts operators when a delivery of a tenant has been due for longer than the bound: by mail once a UTC
+// day, and channels when it begins.
 func AlertOverdue(ctx context.Context, d *db.DB, links accounts.Links, p Promise, now time.Time) error {
 	tenant, name := p.Tenant, mail.TenantText(p.Name)
 	return d.Worker(ctx, func(q *sql.Queries) error {
@@ -165,7 +166,7 @@ func AlertOverdue(ctx context.Context, d *db.DB, links accounts.Links, p Promise
 			return err
 		}
 		u := id.Tenant.Format(tenant)
-		return accounts.AlertOperators(ctx, q, "overdue:"+u+":"+now.UTC().Format(time.DateOnly), mail.OperatorAlertData{
+		data := mail.OperatorAlertData{
 			What: "Deliveries of “" + name + "” are overdue",
 			Facts: []mail.Fact{
 				{Name: "Tenant", Value: name + " (" + u + ")"},
@@ -174,6 +175,17 @@ func AlertOverdue(ctx context.Context, d *db.DB, links accounts.Links, p Promise
 			Link:     links.Console(tenant),
 			LinkText: "View tenant",
 			At:       now,
-		})
+		}
+		if err := accounts.AlertOperators(ctx, q, incidents.LateTenant, "overdue:"+u+":"+now.UTC().Format(time.DateOnly), data); err != nil {
+			return err
+		}
+		return accounts.RaiseAlert(ctx, q, links, incidents.Alert{
+			Kind:    incidents.LateTenant,
+			Key:     u,
+			Title:   data.What,
+			Message: data.Text(),
+			Page:    accounts.ConsolePage(tenant),
+			Tenant:  u,
+		}, now)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"posthorn/domain/egress"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/incidents"
 	"posthorn/domain/mail"
 )
 
@@ -205,7 +206,7 @@ func AlertProxies(ctx context.Context, d *db.DB, links accounts.Links, now time.
 		for _, r := range rows {
 			p := proxyStatus(r.EgressProxy, r.TenantName)
 			key := "egress_proxy:" + id.Tenant.Format(p.Owner) + ":" + now.UTC().Format(time.DateOnly)
-			if err := accounts.AlertOperators(ctx, q, key, mail.OperatorAlertData{
+			if err := accounts.AlertOperators(ctx, q, incidents.ProxyFails, key, mail.OperatorAlertData{
 				What: "The egress proxy " + p.Address + " fails, and deliveries through it wait",
 				Facts: []mail.Fact{
 					{Name: "Used by", Value: p.Name()},

@@ -10,6 +10,7 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
+	"posthorn/domain/incidents"
 	"posthorn/domain/mail"
 	"posthorn/domain/reconcile"
 )
@@ -232,6 +233,6 @@ func AlertDiscrepancies(ctx context.Context, d *db.DB, links accounts.Links, now
 					r.FoundAt.UTC().Format(time.RFC3339),
 			})
 		}
-		return accounts.AlertOperators(ctx, q, "books:"+now.UTC().Format(time.DateOnly), data)
+		return accounts.AlertOperators(ctx, q, incidents.Discrepancy, "books:"+now.UTC().Format(time.DateOnly), data)
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/domain/incidents"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
 	"posthorn/domain/pause"
@@ -774,6 +775,21 @@ type Person struct {
 	CreatedAt         time.Time
 	DisabledAt        *time.Time
 	PasskeyRequiredAt *time.Time
+}
+
+type PlatformAlert struct {
+	ID            id.UUID
+	Kind          incidents.Kind
+	Key           string
+	Title         string
+	Message       string
+	Page          string
+	AboutTenant   *id.UUID
+	AboutEndpoint *id.UUID
+	OpenedAt      time.Time
+	SeenAt        time.Time
+	EndedAt       *time.Time
+	Sent          bool
 }
 
 type PlatformRow struct {

@@ -38,6 +38,7 @@ const (
 	SigningKey Kind = "sgk" // of signatures that receivers verify with a public key
 	Share      Kind = "shr" // a read-only link to a delivery
 	Pause      Kind = "pse"
+	Alert      Kind = "alr" // of the platform's operators
 	Request    Kind = "req"
 	Received   Kind = "rcv" // a request that a test inbox received
 )

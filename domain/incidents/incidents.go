@@ -25,20 +25,21 @@ const (
 	widely = 2
 )
 
-// Kind is what is wrong.
+// Kind is what is wrong. Its text is the end of the type of the event that an alert channel gets.
 type Kind string
 
 // The kinds, the worst first.
 const (
 	NoWorker    Kind = "no_worker"
-	Discrepancy Kind = "books"
-	ProxyFails  Kind = "proxy"
-	LateTenant  Kind = "late"
+	Discrepancy Kind = "books_differ"
+	ProxyFails  Kind = "egress_proxy_failing"
+	LateTenant  Kind = "deliveries_overdue"
 	WorkerLost  Kind = "worker_lost"
-	DownHost    Kind = "host"
-	Noisy       Kind = "noisy"
-	Rejected    Kind = "rejected"
-	Mails       Kind = "mails"
+	DownHost    Kind = "host_down"
+	Disabled    Kind = "endpoint_disabled" // told by mail and to channels; the overview lists endpoints elsewhere
+	Noisy       Kind = "tenant_noisy"
+	Rejected    Kind = "events_rejected"
+	Mails       Kind = "mails_failed"
 )
 
 // Facts are what the platform knows of itself.
@@ -63,6 +64,7 @@ type Waiting struct {
 // Load is what a tenant has of the workers and of what is ready, as shares of the whole from 0 to 1.
 type Load struct {
 	Tenant string
+	ID     string  // of the tenant
 	Slots  float64 // of what the live workers could have had in flight in the last ten minutes
 	Queue  float64 // of what is ready to be sent
 	Ready  int64   // deliveries; held, paused and retrying ones harm no other tenant

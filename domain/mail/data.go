@@ -2,6 +2,7 @@ package mail
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -88,6 +89,15 @@ type OperatorAlertData struct {
 	Link     string    `json:"link,omitempty"`
 	LinkText string    `json:"link_text,omitempty"`
 	At       time.Time `json:"at"`
+}
+
+// Text are the facts, one a line.
+func (d OperatorAlertData) Text() string {
+	lines := make([]string, len(d.Facts))
+	for i, f := range d.Facts {
+		lines[i] = f.Name + ": " + f.Value
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Fact is a line of a table.

@@ -12,6 +12,7 @@ import (
 
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
+	"posthorn/domain/incidents"
 	"posthorn/domain/retry"
 )
 
@@ -37,12 +38,13 @@ const (
 	groupEndpoints = "New endpoints"
 	groupHealth    = "Disable endpoints automatically"
 	groupNotices   = "Notices"
+	groupAlerts    = "Operators' alerts"
 	groupFeatures  = "Features"
 )
 
 // Groups lists the groups in the order in which they are shown.
 func Groups() []string {
-	return []string{groupTenants, groupLimits, groupEndpoints, groupHealth, groupNotices, groupFeatures}
+	return []string{groupTenants, groupLimits, groupEndpoints, groupHealth, groupNotices, groupAlerts, groupFeatures}
 }
 
 // onOff are the words of a switch.
@@ -119,7 +121,7 @@ var fields = slices.Concat([]Field{
 }, policyFields(), []Field{
 	{Name: Digest, Group: groupNotices, Label: "Daily digest", Words: onOff, Default: "on", Hint: "At most one email per day, to tenants with degraded or failing endpoints."},
 	{Name: OverdueMinutes, Group: groupNotices, Label: "A delivery is overdue after", Unit: "minutes", Low: 1, High: 1440, Default: "15", Hint: "Ready, but not sent. The tenant's health is then critical."},
-
+}, alertFields(), []Field{
 	{Name: StatusPage, Group: groupFeatures, Label: "Status page", Words: []string{SignedIn, Public, Off}, Default: SignedIn},
 	{Name: Catalogue, Group: groupFeatures, Label: "Event type catalog", Words: []string{Off, Public}, Default: Off, Hint: "Public: everyone can read the catalog of the platform's own tenant at /docs/catalog."},
 	{Name: Portal, Group: groupFeatures, Label: "Portal links", Words: onOff, Default: "on", Hint: "Off: portal links can't be created or opened."},
@@ -159,6 +161,15 @@ func policyFields() []Field {
 			f.Zero = "never"
 		}
 		out = append(out, f)
+	}
+	return out
+}
+
+// alertFields are the switches of the operators' alerts: off mutes a kind, by mail and to channels.
+func alertFields() []Field {
+	var out []Field
+	for _, k := range incidents.AlertKinds() {
+		out = append(out, Field{Name: k.Setting(), Group: groupAlerts, Label: k.Label(), Words: onOff, Default: "on"})
 	}
 	return out
 }

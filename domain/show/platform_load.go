@@ -1,10 +1,14 @@
 package show
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"posthorn/domain/condition"
+	"posthorn/domain/delivery"
 	"posthorn/domain/id"
+	"posthorn/domain/incidents"
 )
 
 // PlatformTotals are the numbers of the operators' overview.
@@ -33,6 +37,11 @@ type LateTenant struct {
 	URL        string // masked
 	Endpoint   string // its description, or else its URL
 	Owner      string
+}
+
+// For is how long the oldest delivery has been due.
+func (t LateTenant) For(now time.Time) time.Duration {
+	return max(now.Sub(t.ReadyAt), 0).Round(time.Millisecond)
 }
 
 // Backlog is how many deliveries of a tenant wait, and how many of them are due.
@@ -64,6 +73,52 @@ type PlatformLoad struct {
 	Late     []LateTenant // for the longest first
 	Backlogs []Backlog    // the largest first
 	Shares   []Share      // the largest first
+}
+
+// TenantLoad is a tenant's share of the workers and of the waiting deliveries.
+type TenantLoad struct {
+	incidents.Load
+	TenantID id.UUID
+	Waiting  int64
+	InFlight float64 // requests, on average of the last ten minutes
+	Capacity int64   // requests that the live workers can have in flight
+}
+
+// Loads are the tenants with the largest shares of the slots or of the ready deliveries, largest first, at most so
+// many.
+func (l PlatformLoad) Loads(most int) []TenantLoad {
+	byTenant := map[id.UUID]*TenantLoad{}
+	of := func(tenant id.UUID, name string) *TenantLoad {
+		if byTenant[tenant] == nil {
+			byTenant[tenant] = &TenantLoad{Load: incidents.Load{Tenant: name, ID: id.Tenant.Format(tenant)}, TenantID: tenant}
+		}
+		return byTenant[tenant]
+	}
+	for _, b := range l.Backlogs {
+		t := of(b.ID, b.Name)
+		t.Waiting, t.Ready, t.Queue = b.Waiting, b.Ready, float64(b.Ready)/float64(max(b.AllReady, 1))
+	}
+	for _, r := range l.Shares {
+		t := of(r.ID, r.Name)
+		t.InFlight, t.Capacity = r.InFlight(), max(l.Totals.Workers, 1)*delivery.WorkerSlots
+		t.Slots = t.InFlight / float64(t.Capacity)
+	}
+	var all []TenantLoad
+	for _, t := range byTenant {
+		t.Alone = len(byTenant) == 1
+		all = append(all, *t)
+	}
+	slices.SortFunc(all, TenantLoad.compare)
+	return all[:min(len(all), most)]
+}
+
+// compare orders the largest first.
+func (t TenantLoad) compare(o TenantLoad) int {
+	return cmp.Or(
+		cmp.Compare(max(o.Slots, o.Queue), max(t.Slots, t.Queue)),
+		cmp.Compare(o.Waiting, t.Waiting),
+		cmp.Compare(t.Tenant, o.Tenant),
+	)
 }
 
 // Age counts the waiting deliveries of an age, and those of them that are due.

@@ -179,7 +179,7 @@ func (w *console) queued(tenant, endpoint id.UUID, n int, entered int) {
 	w.exec("INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged) VALUES (ARRAY[$1::uuid], ARRAY[(now() AT TIME ZONE 'UTC')::date], ARRAY[$2::int], '{0}', '{0}', '{0}', '{0}')", tenant, entered)
 }
 
-var paths = []string{"", "/tenants", "/deliveries", "/events", "/settings", "/egress", "/keys", "/health", "/health/endpoints", "/queue", "/pauses", "/outbox", "/jobs", "/mail", "/books", "/audit"}
+var paths = []string{"", "/tenants", "/deliveries", "/events", "/settings", "/egress", "/keys", "/health", "/health/endpoints", "/queue", "/alerts", "/pauses", "/outbox", "/jobs", "/mail", "/books", "/audit"}
 
 func TestTheConsoleIsForOperatorsAlone(t *testing.T) {
 	t.Parallel()

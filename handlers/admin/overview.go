@@ -3,18 +3,12 @@ package admin
 import (
 	"net/http"
 	"net/url"
-	"slices"
-	"time"
 
 	"posthorn/db"
 	"posthorn/db/endpoints"
-	"posthorn/db/queue"
-	"posthorn/domain/delivery"
-	"posthorn/domain/egress"
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
-	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -28,22 +22,15 @@ const (
 )
 
 func (a *admin) overview(c *handlers.Call) error {
-	var load show.PlatformLoad
-	var hosts []incidents.Host
-	var proxies []egress.ProxyStatus
+	var found endpoints.Overview
 	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
-		if load, err = queue.PlatformLoad(c.Ctx(), q, pageRows); err != nil {
-			return err
-		}
-		if hosts, err = endpoints.Hosts(c.Ctx(), q, "", true, glance); err != nil {
-			return err
-		}
-		proxies, err = endpoints.Proxies(c.Ctx(), q)
+		found, err = endpoints.ReadOverview(c.Ctx(), q, pageRows, glance)
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	facts, load := found.Facts(a.Now(), glance), found.Load
 	t := load.Totals
 	v := console.OverviewView{
 		Shell:         c.Shell("Overview", "overview"),
@@ -59,75 +46,28 @@ func (a *admin) overview(c *handlers.Call) error {
 		MailsFailed:   t.MailsFailed,
 		Rejected:      t.Rejected,
 	}
-	facts := incidents.Facts{
-		Workers:       t.Workers,
-		WorkersLost:   t.WorkersLost,
-		Discrepancies: t.BooksDiffer,
-		Rejected:      t.Rejected,
-		Mails:         t.MailsFailed,
-	}
-	for _, p := range proxies {
-		if p.Failing(a.Now()) {
-			facts.Proxies = append(facts.Proxies, p.Address)
-		}
-	}
 	for _, o := range load.Late {
-		line := console.OldestLine{
+		v.Oldest = append(v.Oldest, console.OldestLine{
 			Tenant:   o.Name,
 			Path:     tenantPath(o.ID),
-			ReadyFor: max(a.Now().Sub(o.ReadyAt), 0).Round(time.Millisecond),
+			ReadyFor: o.For(a.Now()),
 			Lanes:    o.Lanes,
 			URL:      o.URL,
 			Name:     o.Endpoint,
 			Endpoint: id.Endpoint.Format(o.EndpointID),
 			Owner:    o.Owner,
-		}
-		v.Oldest = append(v.Oldest, line)
-		facts.Late = append(facts.Late, incidents.Waiting{Tenant: o.Name, For: line.ReadyFor})
+		})
 	}
-	for _, h := range hosts {
+	for _, h := range found.Hosts {
 		v.Hosts = append(v.Hosts, hostLine(h))
-		facts.Hosts = append(facts.Hosts, h)
 	}
-	v.Loads = loads(load)
-	for _, l := range v.Loads {
-		facts.Loads = append(facts.Loads, l.Load)
+	for _, l := range load.Loads(glance) {
+		v.Loads = append(v.Loads, console.LoadLine{TenantLoad: l, Path: tenantPath(l.TenantID)})
 	}
 	for _, f := range incidents.Find(facts, components.Many) {
 		v.Findings = append(v.Findings, console.FindingLine{Finding: f, Links: findingLinks(f, v)})
 	}
 	return c.Render(http.StatusOK, console.Overview(v))
-}
-
-// loads are the tenants with the largest shares of the slots or of the ready deliveries, largest first.
-func loads(of show.PlatformLoad) []console.LoadLine {
-	byTenant := map[id.UUID]*console.LoadLine{}
-	line := func(tenantID id.UUID, name string) *console.LoadLine {
-		if byTenant[tenantID] == nil {
-			byTenant[tenantID] = &console.LoadLine{
-				Load: incidents.Load{Tenant: name},
-				Path: tenantPath(tenantID),
-				ID:   id.Tenant.Format(tenantID),
-			}
-		}
-		return byTenant[tenantID]
-	}
-	for _, b := range of.Backlogs {
-		l := line(b.ID, b.Name)
-		l.Waiting, l.Ready, l.Queue = b.Waiting, b.Ready, float64(b.Ready)/float64(max(b.AllReady, 1))
-	}
-	for _, r := range of.Shares {
-		l := line(r.ID, r.Name)
-		l.InFlight, l.Capacity = r.InFlight(), max(of.Totals.Workers, 1)*delivery.WorkerSlots
-		l.Slots = l.InFlight / float64(l.Capacity)
-	}
-	var all []console.LoadLine
-	for _, l := range byTenant {
-		l.Alone = len(byTenant) == 1
-		all = append(all, *l)
-	}
-	slices.SortFunc(all, func(a, b console.LoadLine) int { return a.Compare(b) })
-	return all[:min(len(all), glance)]
 }
 
 // findingLinks link to the object of a finding and to the form that pauses it.

@@ -28,6 +28,8 @@ type Deps struct {
 	// Export sends all data of a tenant as a file, and audits it in the tenant's log.
 	Export func(c *handlers.Call, tenant id.UUID, reason string) error
 	Homes  Homes // nil: the installation has no homes
+	// EndpointsPerTenant is how many endpoints a tenant has at most, unless settings say otherwise.
+	EndpointsPerTenant int
 }
 
 // admin holds the handlers.
@@ -35,6 +37,9 @@ type admin struct{ Deps }
 
 // Routes is the route table of the console.
 func Routes(d Deps) []handlers.Route {
+	if d.EndpointsPerTenant == 0 {
+		d.EndpointsPerTenant = 50
+	}
 	a := &admin{Deps: d}
 	signIn := auth.Deps{DB: d.DB, Keys: d.Keys, BaseURL: d.URL, Log: d.Log, Now: d.Now}
 	routes := append(auth.ConsoleRoutes(signIn, d.Console), a.routes()...)
@@ -85,6 +90,10 @@ func (a *admin) routes() []handlers.Route {
 		page("GET", "/pauses", a.listPauses),
 		page("POST", "/pauses", a.pauseDispatch),
 		page("POST", "/pauses/:pause_id/resume", a.resumeDispatch),
+		page("GET", "/alerts", a.showAlerts),
+		page("POST", "/alerts/channels", a.addChannel),
+		page("POST", "/alerts/channels/:endpoint_id/delete", a.removeChannel),
+		page("POST", "/alerts/mute", a.muteAlerts),
 		page("GET", "/outbox", a.listRejected),
 		page("GET", "/jobs", a.listJobs),
 		page("GET", "/mail", a.listMails),

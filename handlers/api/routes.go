@@ -35,6 +35,8 @@ type Deps struct {
 	Egress   egress.Policy
 	Keys     *seal.Ring
 	BaseURL  string // the public URL without a slash at the end: for links in mails and responses
+	// ConsoleURL is the URL of the console's host; empty: the same.
+	ConsoleURL string
 	Settings Settings
 	Log      *slog.Logger
 	Now      func() time.Time
@@ -314,6 +316,7 @@ func (a *api) platformRoutes() []handlers.Route {
 		route("GET", "/platform/pauses", access.TenantsWrite, a.listPauses),
 		route("POST", "/platform/pauses", access.TenantsWrite, a.pauseDispatch),
 		route("POST", "/platform/pauses/:pause_id/resume", access.TenantsWrite, a.resumeDispatch),
+		route("GET", "/platform/alerts", access.TenantsWrite, a.listPlatformAlerts),
 		route("GET", "/platform/egress-proxies", access.TenantsWrite, a.listEgressProxies),
 		route("PUT", "/platform/egress-proxies/:owner", access.TenantsWrite, a.setEgressProxy),
 		route("DELETE", "/platform/egress-proxies/:owner", access.TenantsWrite, a.removeEgressProxy),

@@ -1038,6 +1038,42 @@ func (e PauseScope) Valid() bool {
 	}
 }
 
+// Defines values for PlatformAlertSeverity.
+const (
+	PlatformAlertSeverityCritical PlatformAlertSeverity = "critical"
+	PlatformAlertSeverityWarning  PlatformAlertSeverity = "warning"
+)
+
+// Valid indicates whether the value is a known member of the PlatformAlertSeverity enum.
+func (e PlatformAlertSeverity) Valid() bool {
+	switch e {
+	case PlatformAlertSeverityCritical:
+		return true
+	case PlatformAlertSeverityWarning:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PlatformAlertStatus.
+const (
+	Resolved  PlatformAlertStatus = "resolved"
+	Triggered PlatformAlertStatus = "triggered"
+)
+
+// Valid indicates whether the value is a known member of the PlatformAlertStatus enum.
+func (e PlatformAlertStatus) Valid() bool {
+	switch e {
+	case Resolved:
+		return true
+	case Triggered:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PortalLinkRole.
 const (
 	PortalLinkRoleAdmin     PortalLinkRole = "admin"
@@ -4954,6 +4990,45 @@ type Platform struct {
 
 	// Settings All settings of the platform that were changed, by name, as text, including health and overdue_minutes
 	Settings map[string]string `json:"settings"`
+}
+
+// PlatformAlert defines model for PlatformAlert.
+type PlatformAlert struct {
+	// DedupKey The same for the events that open it and end it
+	DedupKey string `json:"dedup_key"`
+
+	// EndpointID The endpoint that it is about
+	EndpointID nullable.Nullable[string] `json:"endpoint_id"`
+	ID         string                    `json:"id"`
+
+	// Kind What it is about, as in the type of its events after `posthorn.platform.`
+	Kind       string                  `json:"kind"`
+	Message    string                  `json:"message"`
+	OpenedAt   Time                    `json:"opened_at"`
+	ResolvedAt nullable.Nullable[Time] `json:"resolved_at"`
+
+	// Sent Channels were told that it opened, and are told of its end
+	Sent     bool                  `json:"sent"`
+	Severity PlatformAlertSeverity `json:"severity"`
+	Status   PlatformAlertStatus   `json:"status"`
+
+	// TenantID The tenant that it is about
+	TenantID nullable.Nullable[string] `json:"tenant_id"`
+	Title    string                    `json:"title"`
+
+	// URL The page of the console
+	URL string `json:"url"`
+}
+
+// PlatformAlertSeverity defines model for PlatformAlert.Severity.
+type PlatformAlertSeverity string
+
+// PlatformAlertStatus defines model for PlatformAlert.Status.
+type PlatformAlertStatus string
+
+// PlatformAlertList defines model for PlatformAlertList.
+type PlatformAlertList struct {
+	Data []PlatformAlert `json:"data"`
 }
 
 // PlatformPatch defines model for PlatformPatch.

@@ -63,6 +63,9 @@ func (a *dashboard) tryConnection(c *handlers.Call, from func(*db.Tx, url.Values
 		if f.Settings, err = settingsOf(in, f.Settings); err != nil {
 			return err
 		}
+		if err := presetOf(in, &f.Settings); err != nil {
+			return err
+		}
 		if f.Settings, err = f.Settings.Check(a.Egress); err != nil {
 			return err
 		}

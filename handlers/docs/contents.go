@@ -23,7 +23,7 @@ var chapters = []chapter{
 	{"Receive webhooks", []string{"verify", "public-signatures", "receiver-auth", "mtls", "bot-filters", "delivery", "cli"}},
 	{referenceTitle, []string{"errors"}},
 	{"Operate Posthorn", []string{
-		"ops/README", "ops/deploy", "ops/sizing", "ops/monitoring", "ops/tracing", "ops/console", "ops/control", "ops/egress", "ops/backup", "ops/ha", "ops/upgrade", "ops/homes", "ops/history", "ops/keys", "mail", "alerts", "status",
+		"ops/README", "ops/deploy", "ops/scale", "ops/sizing", "ops/monitoring", "ops/tracing", "ops/console", "ops/control", "ops/egress", "ops/backup", "ops/ha", "ops/upgrade", "ops/homes", "ops/history", "ops/keys", "mail", "alerts", "status",
 	}},
 	{"How it works", []string{"design", "performance", "scale"}},
 }

@@ -19,7 +19,7 @@ type target struct {
 	Key  string `json:"key"`
 	Type string `json:"type"`
 	Path string `json:"path,omitempty"` // below the address; empty: the address is whole
-	Svix bool   `json:"svix,omitempty"` // the path is of Svix's API
+	Lead string `json:"lead,omitempty"` // the body up to the event's data; empty: as Posthorn's own API takes it
 }
 
 // loadResult is what the generator prints when it is done.
@@ -32,6 +32,8 @@ type loadResult struct {
 	EndedNs  int64  `json:"ended_ns"`
 	P50      int32  `json:"ack_p50_us"` // from request to 202
 	P99      int32  `json:"ack_p99_us"`
+	CPUPause int64  `json:"cpu_pause_ns"`  // the longest time for which the generator was due and did not run
+	Sync     int64  `json:"disk_pause_ns"` // the longest write to the disk
 
 	CPU time.Duration `json:"-"` // of the generator, as the system counted it
 }
@@ -43,6 +45,7 @@ type generator struct {
 	rate    int
 	client  *http.Client
 	pad     []byte
+	orders  bool // events are known by their orders, not by the ids of responses
 	began   time.Time
 
 	next, accepted, bad atomic.Int64
@@ -61,8 +64,10 @@ func runLoad(args []string) error {
 	flags.Int64Var(&g.n, "n", 1000, "events")
 	flags.Int64Var(&g.from, "from", 0, "first target")
 	flags.IntVar(&g.rate, "rate", 0, "events a second; 0: as fast as they are accepted")
+	flags.BoolVar(&g.orders, "orders", false, "know events by their orders instead of the ids of responses")
 	connections := flags.Int("c", 32, "connections")
 	plan := flags.String("plan", "", "JSON file of targets; event k goes to the (from+k)th, round and round")
+	disk := flags.String("disk", "", "a folder on the disk whose longest write is reported")
 	size := flags.Int("pad", 400, "bytes of padding in each event")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -79,6 +84,7 @@ func runLoad(args []string) error {
 	}
 	g.pad = bytes.Repeat([]byte("x"), *size)
 	g.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: *connections}, Timeout: time.Minute}
+	watch := watchPauses(*disk)
 	g.began = time.Now()
 	var connected sync.WaitGroup
 	for range *connections {
@@ -86,6 +92,7 @@ func runLoad(args []string) error {
 	}
 	connected.Wait()
 	ended := time.Now()
+	cpu, sync := watch.end()
 	slices.Sort(g.latencies)
 	return json.NewEncoder(os.Stdout).Encode(loadResult{
 		Accepted: g.accepted.Load(),
@@ -96,6 +103,8 @@ func runLoad(args []string) error {
 		EndedNs:  ended.UnixNano(),
 		P50:      quantile(g.latencies, 0.50),
 		P99:      quantile(g.latencies, 0.99),
+		CPUPause: int64(cpu),
+		Sync:     int64(sync),
 	})
 }
 
@@ -112,7 +121,10 @@ func (g *generator) emitAll() {
 		}
 		to := g.targets[(g.from+k)%int64(len(g.targets))]
 		emitted := time.Now()
-		id, err := g.emit(to, to.body(emitted.UnixNano(), k, g.pad))
+		id, err := g.emit(to, to.body(emitted.UnixNano(), g.from+k, g.pad))
+		if g.orders {
+			id = order(g.from + k)
+		}
 		latencies = append(latencies, int32(time.Since(emitted).Microseconds()))
 		if err != nil {
 			g.bad.Add(1)
@@ -153,7 +165,7 @@ func (g *generator) emit(to target, body []byte) (string, error) {
 	if response.StatusCode/100 != 2 {
 		return "", fmt.Errorf("%d: %s", response.StatusCode, answer)
 	}
-	if to.Key == "" {
+	if to.Key == "" || g.orders {
 		return "", nil
 	}
 	return firstID(answer)

@@ -49,6 +49,8 @@ func main() {
 		err = runReceiver(os.Args[2:])
 	case "load":
 		err = runLoad(os.Args[2:])
+	case "peers":
+		err = runPeers(os.Args[2:])
 	default:
 		err = run(os.Args[1:])
 	}
@@ -96,7 +98,7 @@ func parse(args []string) (o *options, jsonFile string, err error) {
 	o = &options{}
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	flags.Usage = func() {
-		fmt.Fprintln(flags.Output(), "usage: bench [flags]\n\nscenarios:")
+		fmt.Fprintln(flags.Output(), "usage: bench [flags]\n       bench peers [flags]: the same load against products that run already\n\nscenarios:")
 		for _, s := range scenarios() {
 			fmt.Fprintf(flags.Output(), "  %-11s %s\n", s.name, s.what)
 		}

@@ -33,6 +33,8 @@ type result struct {
 	Outside    float64 `json:"outside_cpu_us"`           // a delivery: what generator and receiver used beside it
 	Ratio      float64 `json:"ratio"`                    // CPU of Posthorn and PostgreSQL to that outside
 	WAL        float64 `json:"wal_bytes"`                // a delivery
+	CPUPause   float64 `json:"cpu_pause_ms"`             // the machine's longest, as the generator saw it
+	Disk       float64 `json:"disk_pause_ms"`            // its longest write
 	Refused    int64   `json:"refused"`                  // emissions without a 2xx
 	Duplicates int64   `json:"duplicates"`               // arrivals of a webhook-id that this endpoint had already
 	Lost       int64   `json:"lost"`                     // acknowledged and not received, or not recorded as delivered
@@ -119,12 +121,14 @@ func (s *system) check(ctx context.Context, g *group, r *result, emitted loadRes
 func emittedResult(e loadResult) result {
 	seconds := time.Duration(e.EndedNs - e.BeganNs).Seconds()
 	return result{
-		Ingest:  float64(e.Accepted) / seconds,
-		AckP50:  float64(e.P50) / 1000,
-		AckP99:  float64(e.P99) / 1000,
-		Refused: e.Bad,
-		Problem: e.FirstBad,
-		Repeats: 1,
+		Ingest:   float64(e.Accepted) / seconds,
+		AckP50:   float64(e.P50) / 1000,
+		AckP99:   float64(e.P99) / 1000,
+		CPUPause: float64(e.CPUPause) / 1e6,
+		Disk:     float64(e.Sync) / 1e6,
+		Refused:  e.Bad,
+		Problem:  e.FirstBad,
+		Repeats:  1,
 	}
 }
 
@@ -167,7 +171,7 @@ func (r *result) addCosts(before, after meters) {
 func (s *system) emit(ctx context.Context, g *group, url string, l load) (e loadResult, err error) {
 	cmd := exec.CommandContext(ctx, s.opts.self, "load", "-url", url, "-plan", g.plan,
 		"-n", strconv.FormatInt(l.events, 10), "-from", strconv.FormatInt(l.from, 10),
-		"-rate", strconv.Itoa(l.rate), "-c", strconv.Itoa(l.connections))
+		"-rate", strconv.Itoa(l.rate), "-c", strconv.Itoa(l.connections), "-disk", s.dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -253,7 +257,8 @@ func median(repeats []result) result {
 		func(r *result) *float64 { return &r.AckP50 }, func(r *result) *float64 { return &r.AckP99 },
 		func(r *result) *float64 { return &r.CPU }, func(r *result) *float64 { return &r.PostgreSQL },
 		func(r *result) *float64 { return &r.Outside }, func(r *result) *float64 { return &r.Ratio },
-		func(r *result) *float64 { return &r.WAL },
+		func(r *result) *float64 { return &r.WAL }, func(r *result) *float64 { return &r.CPUPause },
+		func(r *result) *float64 { return &r.Disk },
 	} {
 		var values []float64
 		for i := range repeats {

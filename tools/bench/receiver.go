@@ -46,6 +46,7 @@ func runReceiver(args []string) error {
 	flags := flag.NewFlagSet("receiver", flag.ExitOnError)
 	address := flags.String("addr", "", "listen address")
 	hang := flags.Bool("hang", false, "never answer an event")
+	orders := flags.Bool("orders", false, "know arrivals by the order in their body instead of webhook-id")
 	hold := flags.Duration("hold", 0, "answer an event after so long")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -67,7 +68,11 @@ func runReceiver(args []string) error {
 		if *hold > 0 {
 			time.Sleep(*hold)
 		}
-		a.add(r.Header.Get("Webhook-Id"), r.URL.Path, now, now.Sub(emitted))
+		id := r.Header.Get("Webhook-Id")
+		if *orders {
+			id = orderIn(body)
+		}
+		a.add(id, r.URL.Path, now, now.Sub(emitted))
 	})
 	mux.HandleFunc("GET /count", func(w http.ResponseWriter, _ *http.Request) {
 		a.mu.Lock()
@@ -97,6 +102,17 @@ func emittedAt(body []byte) (time.Time, bool) {
 	}
 	ns, err := strconv.ParseInt(string(digits[:end]), 10, 64)
 	return time.Unix(0, ns), err == nil
+}
+
+// orderIn finds the order in an event's body; empty: there is none.
+func orderIn(body []byte) string {
+	const mark = `"order_id":"`
+	at := bytes.Index(body, []byte(mark))
+	if at < 0 {
+		return ""
+	}
+	id, _, _ := bytes.Cut(body[at+len(mark):], []byte(`"`))
+	return string(id)
 }
 
 func (a *arrivals) reset() {

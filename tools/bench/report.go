@@ -78,6 +78,9 @@ func (rep *report) assess() {
 		atMost("light load, p50 ms", r.P50, 5)
 		atMost("light load, p99 ms", r.P99, 20)
 	}
+	if r := rep.find(halfStem, halfStem); r != nil {
+		atMost("half of the throughput, p99 ms", r.P99, 25)
+	}
 	if r := rep.find("cold", ""); r != nil {
 		atMost("cold lanes, p99 ms", r.P99, 50)
 	}
@@ -149,8 +152,8 @@ func (r result) all() float64 { return r.CPU + r.PostgreSQL + r.Outside }
 
 func (r result) String() string {
 	s := fmt.Sprintf("%.0f accepted/s, %.0f deliveries/s, p50 %.1f ms, p99 %.1f ms, CPU %.0f + %.0f beside %.0f µs: R %.2f, WAL %.0f B, "+
-		"RSS %.0f MiB, %d duplicates, %d lost",
-		r.Ingest, r.EndToEnd, r.P50, r.P99, r.CPU, r.PostgreSQL, r.Outside, r.Ratio, r.WAL, r.RSS, r.Duplicates, r.Lost)
+		"RSS %.0f MiB, the machine paused for %.0f ms and its disk for %.0f, %d duplicates, %d lost",
+		r.Ingest, r.EndToEnd, r.P50, r.P99, r.CPU, r.PostgreSQL, r.Outside, r.Ratio, r.WAL, r.RSS, r.CPUPause, r.Disk, r.Duplicates, r.Lost)
 	if r.Refused > 0 || r.Problem != "" {
 		s += fmt.Sprintf(", %d refused (%s)", r.Refused, r.Problem)
 	}

@@ -37,6 +37,7 @@ func scenarios() []scenario {
 		{tracesStem, "one event for each delivery, with a tenth of the traces exported and without", tracedEngine},
 		{shapedStem, "one event for each delivery, whose endpoint has an expression, and without", shapedEvents},
 		{batchesStem, "the backlog of one endpoint, a hundred events in a request, and without", batches},
+		{"half", "50 endpoints of 50 tenants, at half of the throughput that was just measured", halfLoad},
 		{"cold", "10,000 endpoints that have received nothing yet, at 50 events/s", coldLanes},
 		{"stuck", "500 endpoints of 50 other tenants never answer and hold a backlog", stuckNeighbours},
 		{"recovery", "an endpoint of another tenant was down for a week and gets what it missed, at its rate", comingBack},
@@ -196,6 +197,35 @@ func fanOutTen(ctx context.Context, o *options, rep *report) error {
 		return repeat(ctx, rep, fanOut, load{events: o.fanOutEvents, connections: o.connections}, side{s, g, ""})
 	})
 }
+
+// halfLoad measures p99 where half of the machine is free.
+func halfLoad(ctx context.Context, o *options, rep *report) error {
+	return with(ctx, o, halfStem, func(s *system) error {
+		g, err := s.healthy(ctx)
+		if err != nil {
+			return err
+		}
+		full, err := s.measure(ctx, g, load{events: o.events, connections: o.connections})
+		if err != nil {
+			return err
+		}
+		o.say("half: %s", full)
+		rep.add(halfStem, oneToOne, full)
+		rate := max(int(full.EndToEnd/2), 1)
+		return repeat(ctx, rep, fmt.Sprintf("%s, %d/s", halfStem, rate), load{
+			events:      int64(rate) * int64(halfFor/time.Second),
+			from:        o.events,
+			rate:        rate,
+			connections: o.connections,
+		}, side{s, g, ""})
+	})
+}
+
+const (
+	halfStem = "half"
+	// halfFor is how long a measurement at half load lasts.
+	halfFor = 20 * time.Second
+)
 
 // coldLanes never emits to the same endpoint twice.
 func coldLanes(ctx context.Context, o *options, rep *report) error {

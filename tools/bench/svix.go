@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/google/uuid"
 
@@ -72,7 +73,7 @@ func (s *system) platformGroup(g *group, key, name, path string, svix bool) (*gr
 			Key:  key,
 			Type: g.targets[i].Type,
 			Path: fmt.Sprintf(path, tenantID),
-			Svix: svix,
+			Lead: lead(g.targets[i].Type, svix),
 		})
 	}
 	text, err := json.Marshal(out.targets)
@@ -82,11 +83,22 @@ func (s *system) platformGroup(g *group, key, name, path string, svix bool) (*gr
 	return out, os.WriteFile(out.plan, text, 0o600)
 }
 
+// lead is an event up to its data, as Posthorn's own API takes it or Svix's.
+func lead(eventType string, svix bool) string {
+	if svix {
+		return fmt.Sprintf(`{"eventType":"%s","payload":`, eventType)
+	}
+	return fmt.Sprintf(`{"type":"%s","data":`, eventType)
+}
+
 // body is an event as an API takes it.
 func (t target) body(emittedNs, k int64, pad []byte) []byte {
-	names := [2]string{"type", "data"}
-	if t.Svix {
-		names = [2]string{"eventType", "payload"}
+	first := t.Lead
+	if first == "" {
+		first = lead(t.Type, false)
 	}
-	return fmt.Appendf(nil, `{"%s":"%s","%s":{"emitted_ns":%d,"order_id":"ord_%d","pad":"%s"}}`, names[0], t.Type, names[1], emittedNs, k, pad)
+	return fmt.Appendf(nil, `%s{"emitted_ns":%d,"order_id":"%s","pad":"%s"}}`, first, emittedNs, order(k), pad)
 }
+
+// order is the id of an event's order, which its data has.
+func order(k int64) string { return "ord_" + strconv.FormatInt(k, 10) }

@@ -2,7 +2,6 @@
 package console
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -57,24 +56,12 @@ type OldestLine struct {
 
 // LoadLine is a tenant's share of the workers and of the waiting deliveries.
 type LoadLine struct {
-	incidents.Load
-	Path, ID string
-	Waiting  int64
-	InFlight float64 // requests, on average of the last ten minutes
-	Capacity int64   // requests that the live workers can have in flight
+	show.TenantLoad
+	Path string
 }
 
 // slots is how much of the workers' capacity the tenant used.
 func (l LoadLine) slots() string { return average(l.InFlight) + " of " + number(l.Capacity) }
-
-// Compare orders the largest first.
-func (l LoadLine) Compare(o LoadLine) int {
-	return cmp.Or(
-		cmp.Compare(max(o.Slots, o.Queue), max(l.Slots, l.Queue)),
-		cmp.Compare(o.Waiting, l.Waiting),
-		cmp.Compare(l.Tenant, o.Tenant),
-	)
-}
 
 func (l OldestLine) tone() components.Tone {
 	if l.ReadyFor > incidents.Late {
@@ -351,6 +338,7 @@ var periodicWords = map[string][2]string{
 	"fold hours":              {"Aggregate hours", "Adds up minutes into hours for the charts."},
 	"forget expired sessions": {"Delete expired sign-ins", "Deletes expired sessions and links."},
 	"outbox":                  {"Read outboxes", "Creates events from what was emitted in SQL."},
+	"operator alerts":         {"Alert operators", "Opens and ends alerts, and tells the operators' channels."},
 	"overdue deliveries":      {"Report overdue deliveries", "Emails the operators when a tenant's deliveries are overdue."},
 }
 

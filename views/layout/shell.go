@@ -239,6 +239,7 @@ func (s Shell) consoleNavigation() []group {
 			label: "System",
 			entries: []entry{
 				{key: "queue", label: "Queue and workers", path: "/console/queue", icon: icons.Layers},
+				{key: "alerts", label: "Alerts", path: "/console/alerts", icon: icons.Bell},
 				{key: "pauses", label: "Pauses", path: "/console/pauses", icon: icons.Pause},
 				{key: "outbox", label: "Outbox", path: "/console/outbox", icon: icons.Inbox},
 				{key: "jobs", label: "Jobs", path: "/console/jobs", icon: icons.Clock},

@@ -130,8 +130,8 @@ func (v NewEndpointView) text() string {
 	return "Choose a destination and its events. Delivery starts once the endpoint is verified."
 }
 
-// presetOptions are the presets of transformations. none is what no preset is called.
-func presetOptions(none string) []components.Option {
+// PresetOptions are the presets of transformations. none is what no preset is called.
+func PresetOptions(none string) []components.Option {
 	out := []components.Option{{Value: "", Label: none}}
 	for _, p := range transform.Presets() {
 		out = append(out, components.Option{Value: p.Name, Label: p.Label})

@@ -342,7 +342,7 @@ func presetFields(f EndpointForm) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "preset", Label: "Receiver", Value: f.Preset, Error: f.wrong("transformation"), ID: "f-transformation",
-			Hint: "Fills in what the receiver gets. The transformation can be edited later."}, presetOptions("Your own server: the alert as JSON")).Render(ctx, templ_7745c5c3_Buffer)
+			Hint: "Fills in what the receiver gets. The transformation can be edited later."}, PresetOptions("Your own server: the alert as JSON")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

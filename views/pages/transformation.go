@@ -213,7 +213,7 @@ func (v TransformationView) kinds() []components.Option {
 	}
 }
 
-func (v TransformationView) presets() []components.Option { return presetOptions("Choose a receiver") }
+func (v TransformationView) presets() []components.Option { return PresetOptions("Choose a receiver") }
 
 // presetHint says what the chosen preset is for, and which variables it needs.
 func (v TransformationView) presetHint() string {

@@ -17,7 +17,7 @@ import (
 )
 
 // TestSoak lets faults of all kinds happen to an installation, one every half minute or so, for as long as
-// POSTHORN_SOAK says (1h, 90m): make soak SOAK=2h.
+// POSTHORN_SOAK says (1h, 90m): make soak SOAK=2h. It reports its totals.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	lasting, err := time.ParseDuration(os.Getenv("POSTHORN_SOAK"))
@@ -112,15 +112,18 @@ func TestSoak(t *testing.T) {
 			})
 		}},
 	}
-	for started := time.Now(); time.Since(started) < lasting; {
+	started, happened := time.Now(), map[string]int{}
+	for time.Since(started) < lasting {
 		f := faults[rand.IntN(len(faults))]
 		t.Logf("%v, %d acknowledged: %s", time.Since(started).Round(time.Second), len(w.acknowledgements()), f.name)
 		f.do()
+		happened[f.name]++
 		time.Sleep(time.Duration(5+rand.IntN(30)) * time.Second) // between faults
 	}
 	close(stop)
 	emitting.Wait()
 	w.settled(events, 5*time.Minute)
+	t.Logf("totals of %v:\n%s", lasting, totalsOf(started, w.receiver.seen(), w.acknowledgements(), where, happened))
 	w.balanced(1)
 	// A 503 on the first arrival makes a second one.
 	w.receiver.expect(

@@ -1,5 +1,5 @@
 // Package notify sends notices: notices as mails, the state of tenants as daily digests and alerts, and operational
-// events to the platform's own tenant and alerts to the channels of tenants.
+// events to the platform's own tenant and alerts to the channels of tenants and operators.
 //
 // Every step is a transaction that marks what it did. Steps can be repeated, on several workers and after a crash, and
 // nothing is announced twice.
@@ -30,6 +30,8 @@ const (
 	overdueEvery       = 5 * time.Minute
 	discrepanciesEvery = 30 * time.Second
 	proxiesEvery       = 30 * time.Second
+	alertsEvery        = time.Minute
+	alertRows          = 50 // of loads, and of hosts
 	tidyEvery          = time.Hour
 	keepNotices        = 90 * 24 * time.Hour
 	tidyMost           = 1000
@@ -62,6 +64,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 		loop.Job{Name: "overdue deliveries", Every: sweepLook, Do: n.overdue},
 		loop.Job{Name: "alert discrepancies", Every: discrepanciesEvery, Do: n.discrepancies},
 		loop.Job{Name: "alert egress proxies", Every: proxiesEvery, Do: n.proxies},
+		loop.Job{Name: "operator alerts", Every: sweepLook, Do: n.alerts},
 		loop.Job{
 			Name:  "relay notices",
 			Every: lookEvery,
@@ -153,6 +156,20 @@ func (n *Notifier) proxies(ctx context.Context) error {
 		return err
 	}
 	return endpoints.AlertProxies(ctx, n.DB, n.Links, now)
+}
+
+// alerts opens the alerts of operators for what their overview shows, and ends those of all kinds whose cause is over.
+// One worker does it, once a minute: the look costs as much as the operators' first page.
+func (n *Notifier) alerts(ctx context.Context) error {
+	due, err := n.DB.Periodic(ctx, "operator alerts", alertsEvery, func(*sql.Queries) error { return nil })
+	if err != nil || !due {
+		return err
+	}
+	now, err := n.DB.ServerTime(ctx)
+	if err != nil {
+		return err
+	}
+	return endpoints.SyncAlerts(ctx, n.DB, n.Links, now, alertRows)
 }
 
 // survive continues a sweep after an error that concerns one tenant.

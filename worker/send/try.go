@@ -16,6 +16,7 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/httpsig"
 	"posthorn/domain/show"
+	"posthorn/domain/transform"
 )
 
 // Tester tests connections to receivers. It is safe for concurrent use.
@@ -82,10 +83,14 @@ func testDestination(f endpoints.Facts, h *httpTransport) (*Destination, error) 
 		f.Secrets = []endpoints.Secret{{Text: own.Text}}
 	}
 	d, err := newDestination(f, h)
-	if err == nil {
-		d.timeout = min(d.timeout, testTimeout)
+	if err != nil {
+		return nil, err
 	}
-	return d, err
+	d.timeout = min(d.timeout, testTimeout)
+	if x := f.Settings.Transformation; x != nil {
+		d.transformations = transform.Versions{{From: 1, T: x}}
+	}
+	return d, nil
 }
 
 // testDial resolves, connects and makes the TLS session, without a request.

@@ -1,6 +1,7 @@
 package send
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"posthorn/domain/httpsig"
 	"posthorn/domain/show"
 	"posthorn/domain/signature"
+	"posthorn/domain/transform"
 )
 
 // shown is the state of each step, in order.
@@ -160,5 +162,38 @@ func TestAConnectionTestIsSignedAsDeliveriesAre(t *testing.T) {
 	signatures := strings.Fields(tested.Headers.Get("webhook-signature"))
 	if len(signatures) != 3 || len(strings.Fields(delivered.Headers.Get("webhook-signature"))) != 3 {
 		t.Errorf("two secrets and a public key sign: %v", signatures)
+	}
+}
+
+// A receiver that wants its own JSON accepts no other: the test sends what deliveries will be.
+func TestAConnectionTestSendsWhatTheTransformationMakes(t *testing.T) {
+	t.Parallel()
+	var got map[string]any
+	pager := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, req *http.Request) {
+		got = nil
+		if json.NewDecoder(req.Body).Decode(&got) != nil || got["routing_key"] != "r0uting" {
+			out.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		out.WriteHeader(http.StatusAccepted)
+	}))
+	t.Cleanup(pager.Close)
+	s := endpoint.ReadDefaults(50, nil, nil).Settings
+	s.URL = pager.URL
+	test := func(want string) {
+		t.Helper()
+		steps, err := NewTester(loopback(t)).Test(t.Context(), endpoints.Facts{Settings: s})
+		if err != nil || !strings.HasSuffix(shown(steps), want) {
+			t.Errorf("%v: %s", err, shown(steps))
+		}
+	}
+	test("request failed") // the event as it is
+	var err error
+	if s.Transformation, err = transform.Parse([]byte(`{"preset":"pagerduty","variables":{"routing_key":"r0uting"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	test("request ok")
+	if got["event_action"] != "resolve" {
+		t.Errorf("a test opens an incident: %v", got)
 	}
 }

@@ -60,6 +60,12 @@ seccompProfile: {type: RuntimeDefault}
 envFrom:
   - secretRef: {name: {{ include "posthorn.secret" . }}}
 env:
+  {{- with .Values.databaseSecret }}
+  {{- if .name }}
+  - name: POSTHORN_DATABASE_URL
+    valueFrom: {secretKeyRef: {name: {{ .name }}, key: {{ .key }}}}
+  {{- end }}
+  {{- end }}
   - {name: POSTHORN_ADDR, value: "0.0.0.0:8080"}
   - {name: POSTHORN_METRICS_ADDR, value: "0.0.0.0:9090"}
   - {name: POSTHORN_BASE_URL, value: {{ required "Set baseURL to the public address, such as https://posthorn.example.com." .Values.baseURL | quote }}}

@@ -1,0 +1,85 @@
+package console
+
+import (
+	"net/url"
+	"strings"
+
+	"posthorn/domain/condition"
+	"posthorn/domain/incidents"
+	"posthorn/domain/notice"
+	"posthorn/domain/show"
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
+
+// AlertsView is the page of the platform's alerts: those that are open, and where each kind is sent.
+type AlertsView struct {
+	Shell            layout.Shell
+	Root             string
+	Tenant           string // the page of the platform's own tenant; empty: there is none
+	Operators        []string
+	Kinds            []AlertKindLine
+	Channels         []ChannelLine
+	Alerts           []incidents.Kept // the open ones first
+	Description, URL components.FieldProps
+	Typed            url.Values
+	Wrong            map[string]string
+	NewSecret        string // of a channel that was just added
+	NewKey           string // of the platform's own tenant, if it was just created
+}
+
+// AlertKindLine is where alerts of a kind are sent.
+type AlertKindLine struct {
+	Kind     incidents.Kind
+	Muted    bool
+	Channels []show.AlertChannel
+}
+
+// ChannelLine is an endpoint that gets alerts.
+type ChannelLine struct {
+	show.AlertChannel
+	Shown      string // its id
+	Condition  condition.Condition
+	Deliveries string
+}
+
+// shownOperators is how many addresses the page names.
+const shownOperators = 3
+
+// recipients says who gets a kind by mail.
+func (v AlertsView) recipients(k incidents.Kind) string {
+	n := len(v.Operators)
+	switch {
+	case !k.Mailed():
+		return "Not emailed"
+	case n == 0:
+		return "Nobody"
+	case n > shownOperators:
+		return strings.Join(v.Operators[:shownOperators], ", ") + " and " + components.Many(int64(n-shownOperators), "more", "more")
+	}
+	return strings.Join(v.Operators, ", ")
+}
+
+// wrongOf is the error of the channel's transformation.
+func (v AlertsView) wrongOf(field string) string {
+	for name, text := range v.Wrong {
+		if name == field || strings.HasPrefix(name, field+".") {
+			return text
+		}
+	}
+	return ""
+}
+
+// wrong are the errors of the form.
+func (v AlertsView) wrong() []components.Wrong {
+	preset := components.FieldProps{Name: "preset", ID: "f-preset", Error: v.wrongOf("transformation")}
+	other := components.FieldProps{Name: "url", Error: v.wrongOf("endpoints")}
+	return wrongIn(v.Description, v.URL, preset, other)
+}
+
+func alertTone(k incidents.Kind) components.Tone {
+	if k.Severity() == notice.Critical {
+		return components.Bad
+	}
+	return components.Warning
+}
