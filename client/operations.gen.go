@@ -1576,6 +1576,7 @@ const (
 	TransformationPresetSlack             TransformationPreset = "slack"
 	TransformationPresetTeams             TransformationPreset = "teams"
 	TransformationPresetText              TransformationPreset = "text"
+	TransformationPresetThin              TransformationPreset = "thin"
 )
 
 // Valid indicates whether the value is a known member of the TransformationPreset enum.
@@ -1598,6 +1599,8 @@ func (e TransformationPreset) Valid() bool {
 	case TransformationPresetTeams:
 		return true
 	case TransformationPresetText:
+		return true
+	case TransformationPresetThin:
 		return true
 	default:
 		return false

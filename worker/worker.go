@@ -128,6 +128,7 @@ func New(c Config) *Worker {
 		w.grace = 20 * time.Second
 	}
 	w.inbox, w.tracer, w.baseURL = c.Inbox, c.Tracer, c.BaseURL
+	w.sender.UseLinks(queue.Links{BaseURL: c.BaseURL, Keys: c.Keys})
 	w.listener.Log = w.log
 	w.metrics = newMetrics(c.Registry, w.listener.Age)
 	w.dispatch = lanes.New(w.startJob, w.signal, func(ep id.UUID) { w.changed.Ask(ep) }, w.mayStart)

@@ -73,11 +73,12 @@ type Sent struct {
 	settings endpoint.Settings
 	event    sql.Event // without data if it is no longer kept
 	versions transform.Versions
+	links    queue.Links
 }
 
-// ReadSent reads what the requests of a delivery are rebuilt from.
-func ReadSent(ctx context.Context, q *sql.Queries, keys *seal.Ring, d show.Delivery) (s Sent, err error) {
-	s.delivery = d
+// ReadSent reads what the requests of a delivery are rebuilt from. links without keys hide the signed link.
+func ReadSent(ctx context.Context, q *sql.Queries, keys *seal.Ring, links queue.Links, d show.Delivery) (s Sent, err error) {
+	s.delivery, s.links = d, links
 	if s.endpoint, err = q.AnyEndpoint(ctx, d.TenantID, d.Endpoint.ID); err != nil {
 		return s, err
 	}
@@ -133,6 +134,7 @@ func (s Sent) input(wire signature.Wire) transform.Input {
 		Format:   wire.Format,
 		Key:      db.OrZero(s.event.Key),
 		Channels: s.event.Channels,
+		Link:     func() string { return s.links.Of(s.delivery.TenantID, s.delivery.ID) },
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"posthorn/db/endpoints"
 	"posthorn/db/events"
+	"posthorn/db/queue"
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
@@ -21,6 +22,7 @@ type Trial struct {
 	Endpoint id.UUID
 	Event    id.UUID // zero: the latest that the endpoint subscribes to
 	Limit    int
+	Links    queue.Links // none is made: an example shows their form
 	Now      time.Time
 	// Enough reports that no more events are tried; nil: all are.
 	Enough func() bool
@@ -58,7 +60,7 @@ func (t Trial) Try(ctx context.Context, q *sql.Queries, tenant id.UUID) (tried [
 		if t.Enough != nil && t.Enough() {
 			break
 		}
-		one, err := tryOn(s, t.Endpoint, e)
+		one, err := t.on(s, e)
 		if err != nil {
 			return nil, err
 		}
@@ -67,12 +69,12 @@ func (t Trial) Try(ctx context.Context, q *sql.Queries, tenant id.UUID) (tried [
 	return tried, nil
 }
 
-func tryOn(s endpoint.Settings, endpointID id.UUID, e show.Event) (one show.Tried, err error) {
+func (t Trial) on(s endpoint.Settings, e show.Event) (one show.Tried, err error) {
 	wire := s.Wire()
 	m := signature.Message{
 		EventID:     id.Event.Format(e.ID),
 		DeliveryID:  id.Delivery.Format(e.ID),
-		EndpointID:  id.Endpoint.Format(endpointID),
+		EndpointID:  id.Endpoint.Format(t.Endpoint),
 		Type:        e.Type,
 		CreatedAt:   e.CreatedAt,
 		OccurredAt:  e.OccurredAt,
@@ -90,7 +92,13 @@ func tryOn(s endpoint.Settings, endpointID id.UUID, e show.Event) (one show.Trie
 		one.Output = transform.Output{Body: one.Before, ContentType: m.BodyType(wire.Format)}
 		return one, nil
 	}
-	one.Output, err = transform.Try(s.Transformation, transform.Input{Message: m, Format: wire.Format, Key: e.Key, Channels: e.Channels})
+	one.Output, err = transform.Try(s.Transformation, transform.Input{
+		Message:  m,
+		Format:   wire.Format,
+		Key:      e.Key,
+		Channels: e.Channels,
+		Link:     t.Links.Example,
+	})
 	if errors.As(err, &one.Problem) {
 		err = nil
 	}

@@ -728,6 +728,8 @@ type Outbox struct {
 	Tries          int32
 	DueAt          time.Time
 	ExternalID     *string
+	ExpiresIn      *int32
+	ExpiresAt      *time.Time
 }
 
 type OutboxRejected struct {
@@ -745,6 +747,8 @@ type OutboxRejected struct {
 	Detail         string
 	RejectedAt     time.Time
 	ExternalID     *string
+	ExpiresIn      *int32
+	ExpiresAt      *time.Time
 }
 
 type Passkey struct {

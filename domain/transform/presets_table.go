@@ -94,6 +94,17 @@ var presets = []Preset{
 		Variables: []PresetVariable{{"api_key", "API key"}},
 	},
 	{
+		Name:  "thin",
+		Label: "Thin event",
+		Hint:  "No data: the receiver gets it from a signed link, which opens for as long as the delivery is under way and one hour longer.",
+		Expression: `{
+  "id": event.id,
+  "type": event.type,
+  "timestamp": event.timestamp,
+  "link": link
+}`,
+	},
+	{
 		Name:        "text",
 		Label:       "Plain text",
 		Hint:        "The title in the first line, and the data or the message below it.",

@@ -1574,6 +1574,7 @@ const (
 	TransformationPresetSlack             TransformationPreset = "slack"
 	TransformationPresetTeams             TransformationPreset = "teams"
 	TransformationPresetText              TransformationPreset = "text"
+	TransformationPresetThin              TransformationPreset = "thin"
 )
 
 // Valid indicates whether the value is a known member of the TransformationPreset enum.
@@ -1596,6 +1597,8 @@ func (e TransformationPreset) Valid() bool {
 	case TransformationPresetTeams:
 		return true
 	case TransformationPresetText:
+		return true
+	case TransformationPresetThin:
 		return true
 	default:
 		return false
