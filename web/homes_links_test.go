@@ -237,7 +237,7 @@ func (l *linked) worksThrough(what string, by *someHome, home string, k mailedLi
 	shows("the portal link", customer.get(portal), "Overview")
 	shows("the portal's events", customer.get("/t/"+l.home.tenant+"/events"), l.event)
 
-	shows("the signed link to an event", newTab(t, by.at()).get(l.link), "order")
+	shows("the signed link to an event", newTab(t, by.at()).get(l.link), `{"n":1}`)
 	shows("the link to unsubscribe", newTab(t, by.at()).get(unsubscribe), "Of eu2")
 	shows("the one click", newTab(t, by.at()).post(unsubscribe, url.Values{"List-Unsubscribe": {"One-Click"}}), "these emails anymore")
 

@@ -45,16 +45,17 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	providers := openid.New(send.NewClient(p.Config.Egress), time.Now)
 	tester := send.NewTester(p.Config.Egress)
 	own := api.Deps{
-		DB:      general,
-		Emitter: committer,
-		Egress:  p.Config.Egress,
-		Keys:    ring,
-		BaseURL: p.URL(),
-		Log:     p.Log,
-		Now:     time.Now,
-		Closing: p.closing,
-		OpenID:  providers,
-		Tester:  tester,
+		DB:       general,
+		Emitter:  committer,
+		Egress:   p.Config.Egress,
+		Keys:     ring,
+		BaseURL:  p.URL(),
+		Log:      p.Log,
+		Now:      time.Now,
+		Closing:  p.closing,
+		OpenID:   providers,
+		Tester:   tester,
+		Settings: api.Settings{MaxLarge: int(p.Config.MaxLargePayload)},
 	}
 	keys.Tokens = &mcp.SignIns{DB: general, OpenID: providers, BaseURL: p.URL(), Now: time.Now}
 	inner := kit.NewEngine()
@@ -103,7 +104,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		},
 		status: status.Deps{DB: general, Egress: p.Config.Published, Now: time.Now},
 		keys:   publickeys.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Now: time.Now},
-		links:  links.Deps{DB: general, Keys: ring, Now: time.Now},
+		links:  links.Deps{DB: general, Keys: ring, Now: time.Now, Objects: p.Config.History, Log: p.Log},
 		homes:  fleet,
 	}))
 	if fleet == nil {

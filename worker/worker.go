@@ -58,6 +58,7 @@ type Config struct {
 	Grace     time.Duration         // how long a stop waits for requests in flight; default 20 s
 	Tracer    oteltrace.Tracer      // makes a span of each attempt of a sampled event; nil: none
 	History   *history.Keeper       // moves closed days into a store; nil: they stay
+	Objects   history.Store         // has the data of large events; nil: none
 	Inbox     http.Handler          // receives requests to test inboxes; nil: they fail
 	BaseURL   string                // the public URL, which names the platform in its own signatures
 }
@@ -138,6 +139,7 @@ func New(c Config) *Worker {
 		Registry: c.Registry,
 		Changed:  func(ep id.UUID) { w.changed.Ask(ep) },
 		History:  c.History,
+		Objects:  c.Objects,
 		Keys:     c.Keys,
 		BaseURL:  c.BaseURL,
 		Post:     send.NewTester(c.Egress).Post,

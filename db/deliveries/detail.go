@@ -128,20 +128,31 @@ func (s Sent) routes() int64 {
 	return s.event.RoutingVersion
 }
 
+// message is the event as the requests of the delivery render it.
+func (s Sent) message(wire signature.Wire) signature.Message {
+	m := queue.SentMessage(&s.event, s.delivery, wire)
+	if queue.IsReference(&s.event) {
+		m = queue.Linked(m, s.link())
+	}
+	return m
+}
+
+func (s Sent) link() string { return s.links.Of(s.delivery.TenantID, s.delivery.ID) }
+
 func (s Sent) input(wire signature.Wire) transform.Input {
 	return transform.Input{
-		Message:  queue.SentMessage(&s.event, s.delivery, wire),
+		Message:  s.message(wire),
 		Format:   wire.Format,
 		Key:      db.OrZero(s.event.Key),
 		Channels: s.event.Channels,
-		Link:     func() string { return s.links.Of(s.delivery.TenantID, s.delivery.ID) },
+		Link:     s.link,
 	}
 }
 
 // Request rebuilds the request of an attempt by the rules that rendered it.
 func (s Sent) Request(t show.Attempt) show.Request {
 	wire := signature.ParseWire(t.Format, s.endpoint.Prefix)
-	m := queue.SentMessage(&s.event, s.delivery, wire)
+	m := s.message(wire)
 	r := show.Request{
 		Headers: queue.SentHeaders(s.settings, wire, m, s.delivery, t),
 		Changed: s.endpoint.UpdatedAt.After(t.StartedAt),
@@ -182,7 +193,7 @@ func (s Sent) body(wire signature.Wire) []byte {
 		out, _ := s.versions.RenderAt(wire.Transformed, s.input(wire))
 		return out.Body
 	}
-	return signature.AppendBody(nil, wire.Format, queue.SentMessage(&s.event, s.delivery, wire))
+	return signature.AppendBody(nil, wire.Format, s.message(wire))
 }
 
 // FindEvent returns fault.ErrNotFound unless a tenant has an event that its retention shows.

@@ -7,6 +7,7 @@ import (
 	"posthorn/db/queue"
 	"posthorn/db/sql"
 	"posthorn/domain/delivery"
+	"posthorn/domain/event"
 	"posthorn/domain/signature"
 )
 
@@ -14,6 +15,16 @@ import (
 type Linked struct {
 	Data        []byte // as the API shows it; of text, the text itself
 	ContentType string
+	// Object is the name of the data in object storage, and Reference what it must be; empty: Data is it.
+	Object    string
+	Reference event.Reference
+}
+
+// Loaded has the data that was read from object storage. It reports whether that is what was emitted.
+func (l Linked) Loaded(data []byte) (Linked, bool) {
+	m := signature.Message{Data: data, ContentType: l.Reference.ContentType}
+	l.Data, l.ContentType = signature.AppendBody(nil, signature.Raw, m), m.BodyType(signature.Raw)
+	return l, l.Reference.Holds(data)
 }
 
 // OpenLink reads the data that a signed link opens. The caller has checked the signature.
@@ -37,6 +48,12 @@ func OpenLink(ctx context.Context, q *sql.Queries, l delivery.Link) (out Linked,
 	case e.Data == nil:
 		return out, delivery.ErrLinkVoid
 	}
+	if queue.IsReference(&e) {
+		out.Object = event.ObjectName(l.Tenant, d.EventID)
+		out.Reference, err = event.ParseReference(e.Data)
+		return out, err
+	}
 	m := queue.Message(&e, "", "", "")
-	return Linked{signature.AppendBody(nil, signature.Raw, m), m.BodyType(signature.Raw)}, nil
+	out.Data, out.ContentType = signature.AppendBody(nil, signature.Raw, m), m.BodyType(signature.Raw)
+	return out, nil
 }

@@ -10,6 +10,7 @@ import (
 	"posthorn/db/queue"
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
@@ -86,6 +87,9 @@ func (t Trial) on(s endpoint.Settings, e show.Event) (one show.Tried, err error)
 	}
 	if e.ExternalID != "" && !e.Unsent {
 		m.EventID = e.ExternalID
+	}
+	if m.ContentType == event.ReferenceType {
+		m = queue.Linked(m, t.Links.Example())
 	}
 	one = show.Tried{Event: e, Before: signature.AppendBody(nil, wire.Format, m)}
 	if s.Transformation == nil {

@@ -282,6 +282,7 @@ type Endpoint struct {
 	PublicSignature     string
 	Transformation      []byte
 	ExpiresAfterSeconds *int32
+	LargePayloads       string
 }
 
 type EndpointFailure struct {
@@ -558,6 +559,13 @@ type Lane struct {
 	ReleaseAfter  int64
 	InFlight      json.RawMessage
 	EditedUpTo    *int64
+}
+
+type LargePayload struct {
+	TenantID  id.UUID
+	EventID   id.UUID
+	CreatedAt time.Time
+	CheckAt   time.Time
 }
 
 type LateDay struct {

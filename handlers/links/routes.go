@@ -3,6 +3,7 @@ package links
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"posthorn/db/deliveries"
 	"posthorn/db/seal"
 	"posthorn/domain/delivery"
+	"posthorn/domain/event"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 )
@@ -21,11 +23,25 @@ type Deps struct {
 	Now  func() time.Time
 	// Elsewhere reports whether another home has signed a link of a tenant that moved here; nil: there are no homes.
 	Elsewhere func(ctx context.Context, token string) (signed bool, err error)
+	Objects   Objects // nil: no event has its data in object storage
+	Log       *slog.Logger
 }
+
+// Objects has the data of large events.
+type Objects interface {
+	Get(ctx context.Context, name string, most int64) ([]byte, error)
+}
+
+// maxLoading is how many objects are in memory, at most 10 MiB each.
+const maxLoading = 8
+
+// openWithin is for the store: a receiver waits for what it is told to get.
+const openWithin = 30 * time.Second
 
 type server struct {
 	Deps
 	buckets *handlers.Buckets[id.UUID] // by delivery
+	loading chan struct{}
 }
 
 // rate is how often one link can be opened. A receiver opens it once for each attempt.
@@ -36,11 +52,12 @@ func Routes(d Deps) []handlers.Route {
 	if d.Now == nil {
 		d.Now = time.Now
 	}
-	s := &server{d, handlers.NewBuckets[id.UUID](rate, d.Now)}
+	s := &server{d, handlers.NewBuckets[id.UUID](rate, d.Now), make(chan struct{}, maxLoading)}
 	return []handlers.Route{{
 		Method:  http.MethodGet,
 		Path:    delivery.LinkPath + ":token",
 		Access:  handlers.Access{Public: true},
+		Timeout: openWithin,
 		Handler: s.open,
 	}}
 }
@@ -62,9 +79,40 @@ func (s *server) open(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	if found.Object != "" {
+		leave, err := s.load(c.Ctx(), &found)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	protect(c.Writer.Header())
 	c.Data(http.StatusOK, found.ContentType, found.Data)
 	return nil
+}
+
+// load reads the data of a large event, and compares it with its digest. The returned function ends its place.
+func (s *server) load(ctx context.Context, found *deliveries.Linked) (leave func(), err error) {
+	if s.Objects == nil {
+		return nil, event.ErrNotRead
+	}
+	select {
+	case s.loading <- struct{}{}:
+		leave = func() { <-s.loading }
+	case <-ctx.Done():
+		return nil, event.ErrNotRead
+	}
+	data, err := s.Objects.Get(ctx, found.Object, event.MaxLargePayload)
+	whole := false
+	if err == nil {
+		*found, whole = found.Loaded(data)
+	}
+	if !whole {
+		leave()
+		s.Log.Error("the data of a large event could not be read", "object", found.Object, "error", err)
+		return nil, event.ErrNotRead
+	}
+	return leave, nil
 }
 
 func (s *server) read(c *handlers.Call, token string) (l delivery.Link, err error) {

@@ -65,6 +65,13 @@ func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (deliv
 	content := queue.Message(m.Event.Event, m.EventID, m.DeliveryID, to.Endpoint)
 	content.FirstID, content.TypeField, content.Bare = m.FirstID, to.typeField, to.bare
 	signing := to.signingAt(now)
+	large := queue.IsReference(m.Event.Event)
+	if large {
+		if !to.large {
+			return delivery.Result{Failure: delivery.FailTooLarge}, a
+		}
+		content = queue.Linked(content, s.links.Of(m.Event.TenantID, m.Delivery))
+	}
 	r := &request{contentType: content.BodyType(signing.Format)}
 	if m.Event.Key != nil {
 		r.key = *m.Event.Key
@@ -81,7 +88,9 @@ func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (deliv
 			wire = to.wireWith(used)
 		}
 	}
-	if r.body == nil {
+	if r.body == nil && large {
+		r.body = signature.AppendBody(nil, signing.Format, content) // its link is of this delivery alone
+	} else if r.body == nil {
 		r.body = m.Event.render(signing.Format, content)
 	}
 	body := r.body
