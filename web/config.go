@@ -24,6 +24,7 @@ import (
 	"posthorn/domain/account"
 	"posthorn/domain/compare"
 	"posthorn/domain/egress"
+	"posthorn/domain/event"
 	"posthorn/domain/home"
 	"posthorn/handlers"
 	"posthorn/handlers/admin"

@@ -5,11 +5,10 @@
 ALTER TABLE outbox ADD COLUMN expires_in int, ADD COLUMN expires_at timestamptz;
 ALTER TABLE outbox_rejected ADD COLUMN expires_in int, ADD COLUMN expires_at timestamptz;
 
--- functions: 6678c8a4d29bc4c2
+-- functions: 7b05bc8d466ed089
 
 -- +goose Down
 
--- The version that fits the tables brings functions with fewer parameters, which would stand beside these.
 DROP FUNCTION posthorn.emit(text, text, json, text, text[], text, text, timestamptz, timestamptz, text, int, timestamptz);
 DROP FUNCTION posthorn.emitted_before(uuid, text, text, bytea, text, text[], text, timestamptz, timestamptz, text, int, timestamptz);
 ALTER TABLE outbox_rejected DROP COLUMN expires_in, DROP COLUMN expires_at;

@@ -66,3 +66,11 @@ BEGIN
 END $$;
 REVOKE ALL ON FUNCTION posthorn.emit(text, text, json, text, text[], text, text, timestamptz, timestamptz, text, int, timestamptz) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION posthorn.emit(text, text, json, text, text[], text, text, timestamptz, timestamptz, text, int, timestamptz) TO posthorn_console, posthorn_emitter, posthorn_worker;
+-- With the parameters that older versions have. It has no defaults, so that a call that leaves some out means the other.
+CREATE OR REPLACE FUNCTION posthorn.emit(tenant text, type text, data json, key text, channels text[], idempotency_key text, version text, occurred_at timestamptz,
+	deliver_at timestamptz, event_id text)
+RETURNS text LANGUAGE sql VOLATILE SET search_path = posthorn, pg_temp AS $$
+	SELECT posthorn.emit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, NULL::int, NULL::timestamptz)
+$$;
+REVOKE ALL ON FUNCTION posthorn.emit(text, text, json, text, text[], text, text, timestamptz, timestamptz, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION posthorn.emit(text, text, json, text, text[], text, text, timestamptz, timestamptz, text) TO posthorn_console, posthorn_emitter, posthorn_worker;

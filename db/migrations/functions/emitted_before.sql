@@ -2,7 +2,6 @@
 -- another one: the relay rejects that. A concurrent emission under the same key waits until this transaction has
 -- ended.
 SET LOCAL ROLE posthorn_lookup;
-DROP FUNCTION IF EXISTS posthorn.emitted_before(uuid, text, text, bytea, text, text[], text, timestamptz, timestamptz, text);
 CREATE OR REPLACE FUNCTION posthorn.emitted_before(of_tenant uuid, of_key text, of_type text, of_data bytea, order_key text, of_channels text[],
 	of_version text, occurred timestamptz, deliver timestamptz, own_id text, expires_after int, expires timestamptz)
 RETURNS uuid LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = posthorn, pg_temp AS $$
@@ -36,3 +35,10 @@ BEGIN
 	RETURN found;
 END $$;
 REVOKE ALL ON FUNCTION posthorn.emitted_before(uuid, text, text, bytea, text, text[], text, timestamptz, timestamptz, text, int, timestamptz) FROM PUBLIC;
+-- With the parameters that older versions have.
+CREATE OR REPLACE FUNCTION posthorn.emitted_before(of_tenant uuid, of_key text, of_type text, of_data bytea, order_key text, of_channels text[],
+	of_version text, occurred timestamptz, deliver timestamptz, own_id text)
+RETURNS uuid LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = posthorn, pg_temp AS $$
+	SELECT posthorn.emitted_before($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, NULL::int, NULL::timestamptz)
+$$;
+REVOKE ALL ON FUNCTION posthorn.emitted_before(uuid, text, text, bytea, text, text[], text, timestamptz, timestamptz, text) FROM PUBLIC;
