@@ -49,9 +49,17 @@ func (f *failing) Put(ctx context.Context, name string, body []byte) error {
 
 func newObjects(t *testing.T) *objects {
 	t.Helper()
-	o := &objects{house: newHouse(t), folder: t.TempDir()}
+	folder := t.TempDir()
+	o := newObjectsAt(t, history.Where{URL: "file://" + folder})
+	o.folder = folder
+	return o
+}
+
+func newObjectsAt(t *testing.T, at history.Where) *objects {
+	t.Helper()
+	o := &objects{house: newHouse(t)}
 	var err error
-	if o.store, err = history.Open(history.Where{URL: "file://" + o.folder}); err != nil {
+	if o.store, err = history.Open(at); err != nil {
 		t.Fatal(err)
 	}
 	o.work = New(Config{DB: o.db, ListenURL: o.url, Log: o.log, Egress: o.policy, Keys: o.ring, Name: t.Name(), BaseURL: o.links().BaseURL, Objects: o.store})
@@ -209,8 +217,32 @@ func TestTextThatIsLargeIsTheTextBehindItsLink(t *testing.T) {
 	})
 }
 
+// TestALargeEventIsKeptInS3: as in a folder, until it is expunged.
+func TestALargeEventIsKeptInS3(t *testing.T) {
+	t.Parallel()
+	o := newObjectsAt(t, history.Where{URL: "s3://bucket/of/posthorn", Endpoint: s3(t), Region: "us-east-1", Key: s3Key, Secret: s3Secret})
+	tenant := o.tenant()
+	o.start()
+	data := large("ö")
+	ev := o.emitLarge(tenant, event.Emission{Data: data})
+	name := event.ObjectName(tenant, ev)
+	if got, err := o.store.Get(t.Context(), name, event.MaxLargePayload); err != nil || !bytes.Equal(got, data) {
+		t.Fatalf("%s has %d bytes: %v", name, len(got), err)
+	}
+	o.as(tenant, func(q *sql.Queries) error {
+		_, err := deliveries.ExpungeEvent(t.Context(), q, tenant, ev, "test", db.Author{Kind: "command"})
+		return err
+	})
+	if err := o.work.maintenance.Do(t.Context(), "delete large payloads"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.store.Get(t.Context(), name, event.MaxLargePayload); err == nil {
+		t.Error("the object of an expunged event is there")
+	}
+}
+
 // TestNoEventIsStoredWithoutItsData: the object is there before the event is. What could not be written is a 503 and no
-// event; an object without an event is deleted, and so is one whose event has gone.
+// event; an object without an event is deleted, and so is one whose event is not kept.
 func TestNoEventIsStoredWithoutItsData(t *testing.T) {
 	t.Parallel()
 	o := newObjects(t)

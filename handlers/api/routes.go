@@ -155,7 +155,7 @@ const largeTime = 30 * time.Second
 // largest gives a route the time for large events, where there are any.
 func (a *api) largest(r handlers.Route) handlers.Route {
 	if a.Settings.MaxLarge > 0 {
-		r.Timeout = largeTime
+		r.LargeTimeout = largeTime
 	}
 	return r
 }

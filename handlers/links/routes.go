@@ -71,11 +71,7 @@ func (s *server) open(c *handlers.Call) error {
 	if !s.buckets.Take(l.Delivery) {
 		return delivery.ErrLinkBusy
 	}
-	var found deliveries.Linked
-	err = s.DB.Tenant(c.Ctx(), l.Tenant, func(q *db.Tx) (err error) {
-		found, err = deliveries.OpenLink(c.Ctx(), q, l)
-		return err
-	})
+	found, err := s.find(c.Ctx(), l)
 	if err != nil {
 		return err
 	}
@@ -89,6 +85,17 @@ func (s *server) open(c *handlers.Call) error {
 	protect(c.Writer.Header())
 	c.Data(http.StatusOK, found.ContentType, found.Data)
 	return nil
+}
+
+// find reads the event, within the time of any other request.
+func (s *server) find(ctx context.Context, l delivery.Link) (found deliveries.Linked, err error) {
+	ctx, cancel := context.WithTimeout(ctx, handlers.DefaultTimeout)
+	defer cancel()
+	err = s.DB.Tenant(ctx, l.Tenant, func(q *db.Tx) (err error) {
+		found, err = deliveries.OpenLink(ctx, q, l)
+		return err
+	})
+	return found, err
 }
 
 // load reads the data of a large event, and compares it with its digest. The returned function ends its place.
