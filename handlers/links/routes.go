@@ -1,4 +1,5 @@
-// Package links serves the data of an event to whoever has the signed link of one of its deliveries, without an API key.
+// Package links serves the data of an event to whoever has the signed link of one of its deliveries, without an API
+// key.
 package links
 
 import (

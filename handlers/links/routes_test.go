@@ -93,8 +93,8 @@ func (w *world) opens(what, link, code string) {
 	}
 }
 
-// TestALinkOpensTheDataAsItWasEmitted: byte for byte, and text as the text itself, without a key, a cookie, or a copy on
-// the way; and a browser shows nothing of it as a page of this server.
+// TestALinkOpensTheDataAsItWasEmitted: byte for byte, and text as the text itself, without a key, a cookie, or a copy
+// on the way; and a browser shows nothing of it as a page of this server.
 func TestALinkOpensTheDataAsItWasEmitted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -133,8 +133,8 @@ func TestALinkOpensTheDataAsItWasEmitted(t *testing.T) {
 	}
 }
 
-// TestNoOtherTokenOpensAnything: not one that was forged, cut, prolonged, made for something else, or signed for another
-// tenant's delivery. All of them get the same response, and the database is not asked.
+// TestNoOtherTokenOpensAnything: not one that was forged, cut, prolonged, made for something else, or signed for
+// another tenant's delivery. All of them get the same response, and the database is not asked.
 func TestNoOtherTokenOpensAnything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
