@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"posthorn/domain/id"
 )
 
 // TestNoKillLeavesALargeEventWithoutItsData kills the server again and again under clients that emit large events and
@@ -65,18 +67,21 @@ func TestNoKillLeavesALargeEventWithoutItsData(t *testing.T) {
 		t.Fatalf("%d events were acknowledged", acked)
 	}
 	w.settled(acked, time.Minute)
-	rows, err := w.sql.Query(t.Context(), "SELECT posthorn.outer_id('ten', tenant_id) || '/' || posthorn.outer_id('evt', id), data FROM events")
+	rows, err := w.sql.Query(t.Context(), "SELECT tenant_id, id, data FROM events")
 	if err != nil {
 		t.Fatal(err)
 	}
 	stored := map[string][]byte{}
 	for rows.Next() {
-		var name string
+		var tenant, event [16]byte
 		var data []byte
-		if err := rows.Scan(&name, &data); err != nil {
+		if err := rows.Scan(&tenant, &event, &data); err != nil {
 			t.Fatal(err)
 		}
-		stored[name] = data
+		stored[id.Tenant.Format(tenant)+"/"+id.Event.Format(event)] = data
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
 	}
 	if len(stored) != acked {
 		t.Errorf("%d events are stored, and %d were acknowledged", len(stored), acked)
