@@ -836,6 +836,24 @@ func (e KafkaMechanism) Valid() bool {
 	}
 }
 
+// Defines values for LargePayloads.
+const (
+	Link   LargePayloads = "link"
+	Reject LargePayloads = "reject"
+)
+
+// Valid indicates whether the value is a known member of the LargePayloads enum.
+func (e LargePayloads) Valid() bool {
+	switch e {
+	case Link:
+		return true
+	case Reject:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListenerAnswerFailure.
 const (
 	ListenerAnswerFailureConnectError  ListenerAnswerFailure = "connect_error"
@@ -1612,6 +1630,7 @@ const (
 	TransformationPresetSlack             TransformationPreset = "slack"
 	TransformationPresetTeams             TransformationPreset = "teams"
 	TransformationPresetText              TransformationPreset = "text"
+	TransformationPresetThin              TransformationPreset = "thin"
 )
 
 // Valid indicates whether the value is a known member of the TransformationPreset enum.
@@ -1634,6 +1653,8 @@ func (e TransformationPreset) Valid() bool {
 	case TransformationPresetTeams:
 		return true
 	case TransformationPresetText:
+		return true
+	case TransformationPresetThin:
 		return true
 	default:
 		return false
@@ -2789,7 +2810,7 @@ type Delivery struct {
 	PausedBy    nullable.Nullable[string]    `json:"paused_by"`
 	PausedSince nullable.Nullable[time.Time] `json:"paused_since"`
 
-	// Reason Why it failed permanently or was canceled: exhausted, rejected, gone, expired (the retention ended), endpoint_deleted, internal, expunged, past_expiry
+	// Reason Why it failed permanently or was canceled: exhausted, rejected, gone, expired (the retention ended), payload_too_large, endpoint_deleted, internal, expunged, past_expiry
 	Reason nullable.Nullable[string] `json:"reason"`
 
 	// ReplayOf The delivery that this one repeats
@@ -2917,7 +2938,7 @@ type DeliveryWithAttempts struct {
 	// PayloadExpunged The event's data and the responses were deleted on request
 	PayloadExpunged bool `json:"payload_expunged"`
 
-	// Reason Why it failed permanently or was canceled: exhausted, rejected, gone, expired (the retention ended), endpoint_deleted, internal, expunged, past_expiry
+	// Reason Why it failed permanently or was canceled: exhausted, rejected, gone, expired (the retention ended), payload_too_large, endpoint_deleted, internal, expunged, past_expiry
 	Reason nullable.Nullable[string] `json:"reason"`
 
 	// ReplayOf The delivery that this one repeats
@@ -3145,7 +3166,11 @@ type Endpoint struct {
 	Health EndpointHealth `json:"health"`
 
 	// Kafka For the kind `kafka`; null for others
-	Kafka            nullable.Nullable[Kafka]        `json:"kafka"`
+	Kafka nullable.Nullable[Kafka] `json:"kafka"`
+
+	// LargePayloads How an event is handled whose data is too large for a request, where the server permits such events. `reject`: its delivery
+	// fails with the reason `payload_too_large`. `link`: the body has `link`, `size`, and `sha256` in the place of the data. Default `reject`.
+	LargePayloads    LargePayloads                   `json:"large_payloads"`
 	LastVerification nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight      int                             `json:"max_in_flight"`
 	Metadata         map[string]string               `json:"metadata"`
@@ -3314,7 +3339,11 @@ type EndpointCreated struct {
 	Health EndpointHealth `json:"health"`
 
 	// Kafka For the kind `kafka`; null for others
-	Kafka            nullable.Nullable[Kafka]        `json:"kafka"`
+	Kafka nullable.Nullable[Kafka] `json:"kafka"`
+
+	// LargePayloads How an event is handled whose data is too large for a request, where the server permits such events. `reject`: its delivery
+	// fails with the reason `payload_too_large`. `link`: the body has `link`, `size`, and `sha256` in the place of the data. Default `reject`.
+	LargePayloads    LargePayloads                   `json:"large_payloads"`
 	LastVerification nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight      int                             `json:"max_in_flight"`
 	Metadata         map[string]string               `json:"metadata"`
@@ -3475,6 +3504,10 @@ type EndpointInput struct {
 	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `sqs` sends messages to a queue of Amazon SQS; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind *EndpointKind `json:"kind,omitempty"`
 
+	// LargePayloads How an event is handled whose data is too large for a request, where the server permits such events. `reject`: its delivery
+	// fails with the reason `payload_too_large`. `link`: the body has `link`, `size`, and `sha256` in the place of the data. Default `reject`.
+	LargePayloads *LargePayloads `json:"large_payloads,omitempty"`
+
 	// MaxInFlight Concurrent requests to this endpoint, at most. Default `5`
 	MaxInFlight *int `json:"max_in_flight,omitempty"`
 
@@ -3624,6 +3657,10 @@ type EndpointPatch struct {
 	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format *Format     `json:"format,omitempty"`
 	Kafka  *KafkaPatch `json:"kafka,omitempty"`
+
+	// LargePayloads How an event is handled whose data is too large for a request, where the server permits such events. `reject`: its delivery
+	// fails with the reason `payload_too_large`. `link`: the body has `link`, `size`, and `sha256` in the place of the data. Default `reject`.
+	LargePayloads *LargePayloads `json:"large_payloads,omitempty"`
 
 	// MaxInFlight Concurrent requests to this endpoint, at most
 	MaxInFlight *int `json:"max_in_flight,omitempty"`
@@ -4746,6 +4783,10 @@ type KeyPage struct {
 	Data       []Key                     `json:"data"`
 	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
+
+// LargePayloads How an event is handled whose data is too large for a request, where the server permits such events. `reject`: its delivery
+// fails with the reason `payload_too_large`. `link`: the body has `link`, `size`, and `sha256` in the place of the data. Default `reject`.
+type LargePayloads string
 
 // Limits defines model for Limits.
 type Limits struct {

@@ -19,6 +19,7 @@ import (
 	"posthorn/db/seal"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
+	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
@@ -303,7 +304,11 @@ func (k *Kit) serve(r Route) gin.HandlerFunc {
 		call := &Call{Context: c, kit: k, ctx: c.Request.Context(), maxBody: r.MaxBody, access: r.Access}
 		c.Set(callKey, call)
 		if r.Timeout > 0 {
-			ctx, cancel := context.WithTimeout(call.ctx, r.Timeout)
+			within := r.Timeout
+			if r.LargeTimeout > 0 && c.Request.ContentLength > event.DefaultMaxPayload {
+				within = r.LargeTimeout
+			}
+			ctx, cancel := context.WithTimeout(call.ctx, within)
 			defer cancel()
 			call.ctx = ctx
 			c.Request = c.Request.WithContext(ctx) // the session store knows the request alone

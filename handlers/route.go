@@ -24,7 +24,9 @@ type Route struct {
 	Refuse func(*Call, error) error
 	// Timeout is how long the handler can take; 0 is DefaultTimeout, less than 0 is unlimited (streams).
 	Timeout time.Duration
-	Handler Handler
+	// LargeTimeout is Timeout for a body that is declared larger than the data of an event usually is; 0: the same.
+	LargeTimeout time.Duration
+	Handler      Handler
 }
 
 // Replaying is the route that replays what its path names.

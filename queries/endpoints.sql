@@ -14,12 +14,12 @@ WHERE tenant_id = @tenant_id AND deleted_at IS NULL AND kind <> 'listen';
 INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, type_field, rotation_signatures, retry_policy, retry_delays, retry_jitter, retry_full,
 	retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict,
 	circuit_breaker, send_traceparent, verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at, external_id, wire, also_secret, public_signature, credentials, certificate_ends_at, transformation, expires_after_seconds,
-	batch_max_events, batch_max_wait_ms, batch_max_bytes)
+	batch_max_events, batch_max_wait_ms, batch_max_bytes, large_payloads)
 VALUES (@tenant_id, @id, @kind, @url, @description, @event_types, sqlc.narg('filter'), @channels, @format, @prefix, @type_field, @rotation_signatures, @retry_policy,
 	sqlc.narg('retry_delays'), sqlc.narg('retry_jitter'), @retry_full, @retry_client_errors, @timeout_seconds, @max_in_flight, sqlc.narg('rate_limit'), sqlc.narg('burst'),
 	@ordering, sqlc.narg('payload_version'), @accept_conflict, @circuit_breaker, @send_traceparent, @verification, @when_held, @metadata, sqlc.narg('custom_headers'),
 	@sensitive_headers, sqlc.narg('connection'), sqlc.narg('slot_secret_id'), @created_at, sqlc.narg('external_id'), sqlc.narg('wire'), sqlc.narg('also_secret'), @public_signature, sqlc.narg('credentials'), sqlc.narg('certificate_ends_at'), sqlc.narg('transformation'), sqlc.narg('expires_after_seconds'),
-	sqlc.narg('batch_max_events'), sqlc.narg('batch_max_wait_ms'), sqlc.narg('batch_max_bytes'))
+	sqlc.narg('batch_max_events'), sqlc.narg('batch_max_wait_ms'), sqlc.narg('batch_max_bytes'), @large_payloads)
 ON CONFLICT (tenant_id, id) DO UPDATE SET
 	url = excluded.url, description = excluded.description, event_types = excluded.event_types, filter = excluded.filter, channels = excluded.channels,
 	format = excluded.format, prefix = excluded.prefix, type_field = excluded.type_field, rotation_signatures = excluded.rotation_signatures,
@@ -31,7 +31,8 @@ ON CONFLICT (tenant_id, id) DO UPDATE SET
 	sensitive_headers = excluded.sensitive_headers, connection = excluded.connection, external_id = excluded.external_id, wire = excluded.wire,
 	also_secret = excluded.also_secret, public_signature = excluded.public_signature, credentials = excluded.credentials,
 	certificate_ends_at = excluded.certificate_ends_at, transformation = excluded.transformation, expires_after_seconds = excluded.expires_after_seconds,
-	batch_max_events = excluded.batch_max_events, batch_max_wait_ms = excluded.batch_max_wait_ms, batch_max_bytes = excluded.batch_max_bytes, updated_at = now()
+	batch_max_events = excluded.batch_max_events, batch_max_wait_ms = excluded.batch_max_wait_ms, batch_max_bytes = excluded.batch_max_bytes,
+	large_payloads = excluded.large_payloads, updated_at = now()
 RETURNING *;
 
 -- name: InsertEndpointRevision :exec

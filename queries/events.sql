@@ -4,6 +4,12 @@
 -- name: GetEvent :one
 SELECT * FROM events WHERE tenant_id = @tenant_id AND created_at = @created_at AND id = @id;
 
+-- name: LinkedDelivery :one
+-- What decides whether the signed link of a delivery opens. No row: it is not kept any more.
+SELECT d.event_id, d.status, d.reason, coalesce(d.settled_at, now())::timestamptz AS settled_at, now()::timestamptz AS now
+FROM deliveries d JOIN tenants t ON t.id = d.tenant_id AND t.state <> 'deleted'
+WHERE d.tenant_id = @tenant_id AND d.created_at = @created_at AND d.id = @id;
+
 -- name: EventExists :one
 SELECT EXISTS (SELECT 1 FROM events WHERE tenant_id = @tenant_id AND created_at = @created_at AND id = @id);
 

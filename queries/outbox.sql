@@ -15,8 +15,8 @@ DELETE FROM outbox WHERE id = ANY(@ids::uuid[]);
 UPDATE outbox SET tries = tries + 1, due_at = now() + least(power(2, tries), 60) * interval '1 second' WHERE id = ANY(@ids::uuid[]);
 
 -- name: RejectOutbox :exec
-INSERT INTO outbox_rejected (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, external_id, code, detail)
-SELECT o.id, o.tenant_id, o.type, o.data, o.key, o.channels, o.version, o.occurred_at, o.deliver_at, o.idempotency_key, o.external_id, @code, @detail
+INSERT INTO outbox_rejected (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, external_id, expires_in, expires_at, code, detail)
+SELECT o.id, o.tenant_id, o.type, o.data, o.key, o.channels, o.version, o.occurred_at, o.deliver_at, o.idempotency_key, o.external_id, o.expires_in, o.expires_at, @code, @detail
 FROM outbox o WHERE o.id = @id;
 
 -- name: OutboxSize :one
@@ -52,8 +52,8 @@ GROUP BY x.tenant_id, t.name, x.code ORDER BY n DESC, x.tenant_id, x.code LIMIT 
 WITH again AS (
 	DELETE FROM outbox_rejected r WHERE r.tenant_id = @tenant_id AND r.id = @id RETURNING r.*
 ), queued AS (
-	INSERT INTO outbox (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, external_id)
-	SELECT a.id, a.tenant_id, a.type, a.data, a.key, a.channels, a.version, a.occurred_at, a.deliver_at, a.idempotency_key, a.external_id FROM again a
+	INSERT INTO outbox (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, external_id, expires_in, expires_at)
+	SELECT a.id, a.tenant_id, a.type, a.data, a.key, a.channels, a.version, a.occurred_at, a.deliver_at, a.idempotency_key, a.external_id, a.expires_in, a.expires_at FROM again a
 )
 SELECT code FROM again;
 

@@ -24,6 +24,7 @@ import (
 	"posthorn/domain/account"
 	"posthorn/domain/compare"
 	"posthorn/domain/egress"
+	"posthorn/domain/event"
 	"posthorn/domain/home"
 	"posthorn/handlers"
 	"posthorn/handlers/admin"
@@ -88,6 +89,7 @@ type Config struct {
 	HistoryRegion     string        `env:"POSTHORN_HISTORY_REGION" help:"its region; default: read from the storage"`
 	HistoryAccessKey  string        `env:"POSTHORN_HISTORY_ACCESS_KEY" help:"its access key; default: AWS_ACCESS_KEY_ID, or the role of the machine"`
 	HistorySecretKey  Secret        `env:"POSTHORN_HISTORY_SECRET_KEY" help:"the secret of the access key"`
+	MaxLargePayload   int64         `env:"POSTHORN_MAX_LARGE_PAYLOAD" envDefault:"0" help:"largest event in bytes, where the data of those above 262144 goes to the storage of POSTHORN_HISTORY_URL: up to 10485760; 0: larger events are rejected"`
 	DemoAddr          string        `env:"POSTHORN_DEMO_ADDR" envDefault:"127.0.0.1:9100" help:"address of the receivers of serve --demo, on this machine"`
 	PostgresArchive   string        `env:"POSTHORN_POSTGRES_ARCHIVE" help:"PostgreSQL to install if the machine has none: a file or an https URL"`
 	PostgresSHA256    string        `env:"POSTHORN_POSTGRES_ARCHIVE_SHA256" help:"its SHA-256"`
@@ -467,7 +469,13 @@ func (c *Config) checkHistory(report reporter) {
 	if (c.HistoryAccessKey == "") != (c.HistorySecretKey == "") {
 		report("POSTHORN_HISTORY_SECRET_KEY", "and POSTHORN_HISTORY_ACCESS_KEY go together. Set both, or neither for AWS_ACCESS_KEY_ID or the role of the machine.")
 	}
+	if n := c.MaxLargePayload; n != 0 && (n <= event.DefaultMaxPayload || n > event.MaxLargePayload) {
+		report("POSTHORN_MAX_LARGE_PAYLOAD", "is %d. Write a number of bytes from %d to %d, or 0.", n, event.DefaultMaxPayload+1, event.MaxLargePayload)
+	}
 	if c.HistoryURL == "" {
+		if c.MaxLargePayload != 0 {
+			report("POSTHORN_MAX_LARGE_PAYLOAD", "needs storage. Set POSTHORN_HISTORY_URL too.")
+		}
 		return
 	}
 	store, err := history.Open(history.Where{

@@ -12,9 +12,11 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
+	"posthorn/db/queue"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
+	"posthorn/domain/delivery"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 	"posthorn/domain/settings"
@@ -32,6 +34,7 @@ type linked struct {
 	hook          *counts
 	inbox         string // the path of a test inbox
 	inboxEndpoint string
+	link          string // the path of the signed link of the event's delivery
 	op            *optest.Provider
 }
 
@@ -49,6 +52,9 @@ func newLinked(t *testing.T, h *someHome) *linked {
 	h.do(t, "POST", "/events", json.RawMessage(anEvent), &event)
 	l.event = event.ID
 	until(t, "the event is delivered", func() bool { return l.hook.of(l.event) == 1 })
+	var sent struct{ Data []struct{ ID string } }
+	h.do(t, "GET", "/events/"+l.event+"/deliveries", nil, &sent)
+	l.link = l.eventLink(h, uuidOf(t, id.Delivery, sent.Data[0].ID))
 	var inbox struct{ ID, URL string }
 	h.do(t, "POST", "/inboxes", map[string]any{"event_types": []string{"never.emitted"}}, &inbox)
 	u, err := url.Parse(inbox.URL)
@@ -115,6 +121,11 @@ func (l *linked) unsubscribe(h *someHome, address string) string {
 		Recipient: notice.AddressRecipient(address),
 		Kind:      notice.Digest,
 	})
+}
+
+// eventLink is the path of the signed link of a delivery, as a home writes it.
+func (l *linked) eventLink(h *someHome, dlv id.UUID) string {
+	return queue.Links{Keys: l.ring(h)}.Of(l.tenant, dlv)
 }
 
 // portal makes a link of a provider's customer, and returns its path.
@@ -226,6 +237,7 @@ func (l *linked) worksThrough(what string, by *someHome, home string, k mailedLi
 	shows("the portal link", customer.get(portal), "Overview")
 	shows("the portal's events", customer.get("/t/"+l.home.tenant+"/events"), l.event)
 
+	shows("the signed link to an event", newTab(t, by.at()).get(l.link), `{"n":1}`)
 	shows("the link to unsubscribe", newTab(t, by.at()).get(unsubscribe), "Of eu2")
 	shows("the one click", newTab(t, by.at()).post(unsubscribe, url.Values{"List-Unsubscribe": {"One-Click"}}), "these emails anymore")
 
@@ -267,6 +279,11 @@ func TestLinksWorkThroughEveryHomeAndAfterAMove(t *testing.T) {
 	if got := newTab(t, one.at()).get(forged); got.status != http.StatusNotFound {
 		t.Errorf("a link to unsubscribe that another home has signed opens: %d", got.status)
 	}
+	text, _ := seal.ReadToken(strings.TrimPrefix(l.link, delivery.LinkPath))
+	named, _ := delivery.ParseLink(text)
+	if got := newTab(t, one.at()).get(l.eventLink(one, named.Delivery)); got.status != http.StatusNotFound {
+		t.Errorf("a link to an event that another home has signed opens: %d", got.status)
+	}
 	succeed(t, moveEnviron(two, one), &struct{}{}, "tenant", "move", two.tenant, "--to", "eu1", "--json")
 	use("moved, at its new home", one, "eu1", old[2])
 	use("moved, at the one that it left", two, "eu1", old[3])
@@ -283,6 +300,9 @@ func TestLinksWorkThroughEveryHomeAndAfterAMove(t *testing.T) {
 	}
 	if got := newTab(t, one.at()).get(old[0].unsubscribe); got.status != http.StatusServiceUnavailable {
 		t.Errorf("a link to unsubscribe of a home that is down: %d", got.status)
+	}
+	if got := newTab(t, one.at()).get(l.link); got.status != http.StatusServiceUnavailable {
+		t.Errorf("a link to an event, signed by a home that is down: %d", got.status)
 	}
 }
 

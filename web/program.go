@@ -235,6 +235,7 @@ func (p *Program) startWorker(ctx context.Context, general *db.DB, ring *seal.Ri
 		Inbox:     newInbox(p.Log, general, ring),
 		BaseURL:   p.URL(),
 		History:   keeper,
+		Objects:   p.Config.History,
 	})
 	p.worker = p.run("worker", w.Run)
 	return w, nil
@@ -247,6 +248,9 @@ func (p *Program) startWeb(ctx context.Context, general *db.DB, ring *seal.Ring,
 		return err
 	}
 	c := emit.Config{DB: pool, Log: p.Log, Tracer: p.traces.tracer()}
+	if p.Config.MaxLargePayload > 0 {
+		c.Objects = p.Config.History
+	}
 	if w != nil {
 		c.OnCommit, c.BeforeCommit = w.Committed, w.BeforeCommit
 	}

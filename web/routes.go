@@ -22,6 +22,7 @@ import (
 	"posthorn/handlers/docs"
 	"posthorn/handlers/homes"
 	"posthorn/handlers/inbox"
+	"posthorn/handlers/links"
 	"posthorn/handlers/mailbox"
 	"posthorn/handlers/mcp"
 	"posthorn/handlers/openid"
@@ -56,6 +57,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		Tester:  tester,
 
 		ConsoleURL: p.Config.consoleURL(p.URL()),
+		Settings: api.Settings{MaxLarge: int(p.Config.MaxLargePayload)},
 	}
 	keys.Tokens = &mcp.SignIns{DB: general, OpenID: providers, BaseURL: p.URL(), Now: time.Now}
 	inner := kit.NewEngine()
@@ -104,6 +106,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		},
 		status: status.Deps{DB: general, Egress: p.Config.Published, Now: time.Now},
 		keys:   publickeys.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Now: time.Now},
+		links:  links.Deps{DB: general, Keys: ring, Now: time.Now, Objects: p.Config.History, Log: p.Log},
 		homes:  fleet,
 	}))
 	if fleet == nil {
@@ -179,6 +182,7 @@ type routed struct {
 	mailbox    mailbox.Deps
 	status     status.Deps
 	keys       publickeys.Deps
+	links      links.Deps
 	svix       *svix.Deps // nil: switched off
 	mcp        mcp.Deps
 	operators  *auth.SSO // nil: operators sign in only here
@@ -209,13 +213,14 @@ func table(d routed) []handlers.Route {
 	}
 	if d.homes != nil {
 		console.Homes, d.status.Homes, d.mailbox.Elsewhere = d.homes, d.homes.Known, d.homes.SignedElsewhere
+		d.links.Elsewhere = d.homes.LinkElsewhere
 	}
 	inboxes := inbox.Routes(inbox.Deps{DB: accounts.DB, Keys: accounts.Keys, Now: accounts.Now})
 	pages := docs.Routes(docs.Deps{BaseURL: accounts.BaseURL, Catalogue: catalogueOf(accounts.DB)})
 	if d.svix != nil {
 		routes = append(routes, svix.Routes(*d.svix)...)
 	}
-	return slices.Concat(routes, inboxes, lookRoutes(), status.Routes(d.status), publickeys.Routes(d.keys), admin.Routes(console), pages,
+	return slices.Concat(routes, inboxes, lookRoutes(), status.Routes(d.status), publickeys.Routes(d.keys), links.Routes(d.links), admin.Routes(console), pages,
 		auth.Routes(accounts), dashboard.Routes(d.dashboard), dashboard.SharedRoutes(d.dashboard, handlers.NewAddresses(accounts.Now)),
 		mailbox.Routes(d.mailbox), api.Routes(d.api, readers.Routes), mcp.Routes(d.mcp))
 }

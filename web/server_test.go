@@ -62,7 +62,7 @@ func TestNothingIsReachableAnonymouslyButHealthStylesAndSignIn(t *testing.T) {
 		"/console/sso", "/console/sso/callback", "/console/sso/logout",
 		"/console/sign-in", "/console/sign-in/code", "/console/sign-out", "/console/setup", "/console/setup/totp",
 		"/unsubscribe/:token", "/internal/sweep", "/dev/mail", "/dev/mail/:mail_id", "/dev/mail/:mail_id/html", "/inbox/:token",
-		"/status", "/shared/:tenant_id", "/.well-known/posthorn/egress.json",
+		"/status", "/shared/:tenant_id", "/links/:token", "/.well-known/posthorn/egress.json",
 		"/.well-known/posthorn/tenants/:tenant_id/jwks.json", "/.well-known/http-message-signatures-directory",
 		"/.well-known/oauth-protected-resource/mcp/:tenant_id",
 	} {

@@ -16,6 +16,7 @@ import (
 
 	"posthorn/db/deliveries"
 	"posthorn/db/emit"
+	"posthorn/db/queue"
 	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
@@ -166,7 +167,7 @@ func TestEventsShareRequests(t *testing.T) {
 		if err != nil || len(tries) != 1 {
 			t.Fatalf("%d attempts: %v", len(tries), err)
 		}
-		sent, err := deliveries.ReadSent(t.Context(), q, h.ring, d)
+		sent, err := deliveries.ReadSent(t.Context(), q, h.ring, queue.Links{}, d)
 		shown := sent.Request(tries[0])
 		h.shows(shown, seen, events[3])
 		return err

@@ -23,6 +23,7 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/emit"
 	"posthorn/db/endpoints"
+	"posthorn/db/queue"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/egress"
@@ -338,4 +339,9 @@ func (r *receiver) seen() []arrival {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]arrival(nil), r.arrivals...)
+}
+
+// links makes the signed links of the workers of the house.
+func (h *house) links() queue.Links {
+	return queue.Links{BaseURL: "https://posthorn.example.com", Keys: h.ring}
 }

@@ -180,7 +180,9 @@ func outboxItem(row *sql.Outbox) (emit.Item, error) {
 		DeliverAt      *time.Time `json:"deliver_at,omitempty"`
 		IdempotencyKey *string    `json:"idempotency_key,omitempty"`
 		EventID        *string    `json:"event_id,omitempty"`
-	}{row.Type, row.Key, row.Channels, row.Version, row.OccurredAt, row.DeliverAt, row.IdempotencyKey, row.ExternalID}
+		ExpiresIn      *int32     `json:"expires_in,omitempty"`
+		ExpiresAt      *time.Time `json:"expires_at,omitempty"`
+	}{row.Type, row.Key, row.Channels, row.Version, row.OccurredAt, row.DeliverAt, row.IdempotencyKey, row.ExternalID, row.ExpiresIn, row.ExpiresAt}
 	body, err := json.Marshal(head)
 	if err != nil {
 		return emit.Item{}, err

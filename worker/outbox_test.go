@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"posthorn/db/emit"
 	"posthorn/db/queue"
@@ -332,5 +335,64 @@ func TestATenantWhoseRowsTakeLongDoesNotStallTheOutbox(t *testing.T) {
 	}
 	if n := h.count(`SELECT count(*) FROM outbox WHERE tries > 0`); n != 0 {
 		t.Errorf("%d rows were put back behind others", n)
+	}
+}
+
+// TestWhatIsEmittedInSQLExpires: as what the API accepts, and what it would reject is an error with a hint.
+func TestWhatIsEmittedInSQLExpires(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	h.worker(false)
+	for i, c := range []struct{ more, want string }{
+		{", expires_in => 600", "posthorn.created_at(id) + interval '600 seconds'"},
+		{", expires_in => 600, deliver_at => '%s'", "deliver_at + interval '600 seconds'"},
+		{", expires_at => '%s'", "deliver_at"},
+	} {
+		key := fmt.Sprintf(", idempotency_key => 'k%d'", i)
+		soon := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+		more := c.more
+		if strings.Contains(more, "%s") {
+			more = fmt.Sprintf(more, soon.Format(time.RFC3339))
+		}
+		first := h.emitSQL(tenant, "order.paid", `{"n":1}`, more+key)
+		ev, err := id.Event.Parse(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := func() string {
+			return h.emitSQL(tenant, "order.paid", `{"n":1}`, more+key)
+		}
+		if got := again(); got != first {
+			t.Errorf("%s: the same again is %s, not %s", more, got, first)
+		}
+		eventually(t, 20*time.Second, "it is stored", func() bool { return h.count("SELECT count(*) FROM events WHERE id = '"+ev.String()+"'") == 1 })
+		if c.want == "deliver_at" {
+			c.want = "'" + soon.Format(time.RFC3339) + "'"
+		}
+		if n := h.count("SELECT count(*) FROM events WHERE id = '" + ev.String() + "' AND expires_at = " + c.want); n != 1 {
+			t.Errorf("%s: it does not expire at %s", more, c.want)
+		}
+		if got := again(); got != first {
+			t.Errorf("%s: the same again, once it is stored, is %s, not %s", more, got, first)
+		}
+		if got := h.emitSQL(tenant, "order.paid", `{"n":1}`, ", expires_in => 601"+key); got == first {
+			t.Errorf("%s: another expiry is the same event", more)
+		}
+	}
+	for more, want := range map[string]string{
+		"expires_in => 0":       "expires_in is out of range",
+		"expires_in => 2592001": "expires_in is out of range",
+		"expires_in => 60, expires_at => now() + interval '1 hour'":                            "expires_in and expires_at are both given",
+		"expires_at => now() + interval '31 days'":                                             "expires_at is out of range",
+		"expires_at => 'infinity'":                                                             "expires_at is out of range",
+		"expires_at => '-infinity'":                                                            "expires_at is out of range",
+		"expires_at => now() + interval '1 hour', deliver_at => now() + interval '61 minutes'": "expires_at is not later than deliver_at",
+	} {
+		_, err := h.sql.Exec(t.Context(), "SELECT posthorn.emit('"+id.Tenant.Format(tenant)+"', 'order.paid', '{}', "+more+")")
+		var server *pgconn.PgError
+		if !errors.As(err, &server) || server.Code != "22023" || !strings.Contains(server.Message, want) || server.Hint == "" {
+			t.Errorf("%s: %v", more, err)
+		}
 	}
 }

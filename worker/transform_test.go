@@ -118,7 +118,7 @@ func TestEveryAttemptHasTheSameBytes(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			sent, err := deliveries.ReadSent(t.Context(), q, h.ring, d)
+			sent, err := deliveries.ReadSent(t.Context(), q, h.ring, h.links(), d)
 			shown = sent.Request(attempts[0]).Body
 			return err
 		}); err != nil {

@@ -58,6 +58,7 @@ type Config struct {
 	Grace     time.Duration         // how long a stop waits for requests in flight; default 20 s
 	Tracer    oteltrace.Tracer      // makes a span of each attempt of a sampled event; nil: none
 	History   *history.Keeper       // moves closed days into a store; nil: they stay
+	Objects   history.Store         // has the data of large events; nil: none
 	Inbox     http.Handler          // receives requests to test inboxes; nil: they fail
 	BaseURL   string                // the public URL, which names the platform in its own signatures
 }
@@ -128,6 +129,7 @@ func New(c Config) *Worker {
 		w.grace = 20 * time.Second
 	}
 	w.inbox, w.tracer, w.baseURL = c.Inbox, c.Tracer, c.BaseURL
+	w.sender.UseLinks(queue.Links{BaseURL: c.BaseURL, Keys: c.Keys})
 	w.listener.Log = w.log
 	w.metrics = newMetrics(c.Registry, w.listener.Age)
 	w.dispatch = lanes.New(w.startJob, w.signal, func(ep id.UUID) { w.changed.Ask(ep) }, w.mayStart)
@@ -137,6 +139,7 @@ func New(c Config) *Worker {
 		Registry: c.Registry,
 		Changed:  func(ep id.UUID) { w.changed.Ask(ep) },
 		History:  c.History,
+		Objects:  c.Objects,
 		Keys:     c.Keys,
 		BaseURL:  c.BaseURL,
 		Post:     send.NewTester(c.Egress).Post,

@@ -73,11 +73,12 @@ type Sent struct {
 	settings endpoint.Settings
 	event    sql.Event // without data if it is no longer kept
 	versions transform.Versions
+	links    queue.Links
 }
 
-// ReadSent reads what the requests of a delivery are rebuilt from.
-func ReadSent(ctx context.Context, q *sql.Queries, keys *seal.Ring, d show.Delivery) (s Sent, err error) {
-	s.delivery = d
+// ReadSent reads what the requests of a delivery are rebuilt from. links without keys hide the signed link.
+func ReadSent(ctx context.Context, q *sql.Queries, keys *seal.Ring, links queue.Links, d show.Delivery) (s Sent, err error) {
+	s.delivery, s.links = d, links
 	if s.endpoint, err = q.AnyEndpoint(ctx, d.TenantID, d.Endpoint.ID); err != nil {
 		return s, err
 	}
@@ -127,20 +128,32 @@ func (s Sent) routes() int64 {
 	return s.event.RoutingVersion
 }
 
+// message is the event as the requests of the delivery render it.
+func (s Sent) message(wire signature.Wire) signature.Message {
+	m := queue.SentMessage(&s.event, s.delivery, wire)
+	if queue.IsReference(&s.event) {
+		m = queue.Linked(m, s.link())
+	}
+	return m
+}
+
+func (s Sent) link() string { return s.links.Of(s.delivery.TenantID, s.delivery.ID) }
+
 func (s Sent) input(wire signature.Wire) transform.Input {
 	return transform.Input{
-		Message:  queue.SentMessage(&s.event, s.delivery, wire),
+		Message:  s.message(wire),
 		Format:   wire.Format,
 		Key:      db.OrZero(s.event.Key),
 		Channels: s.event.Channels,
 		JSON:     s.endpoint.BatchMaxEvents != nil,
+		Link:     s.link,
 	}
 }
 
 // Request rebuilds the request of an attempt by the rules that rendered it.
 func (s Sent) Request(t show.Attempt) show.Request {
 	wire := signature.ParseWire(t.Format, s.endpoint.Prefix)
-	m := queue.SentMessage(&s.event, s.delivery, wire)
+	m := s.message(wire)
 	r := show.Request{
 		Headers: queue.SentHeaders(s.settings, wire, m, s.delivery, t),
 		Changed: s.endpoint.UpdatedAt.After(t.StartedAt),
@@ -188,7 +201,7 @@ func (s Sent) body(wire signature.Wire) []byte {
 		out, _ := s.versions.RenderAt(wire.Transformed, s.input(wire))
 		return out.Body
 	}
-	return signature.AppendBody(nil, wire.Format, queue.SentMessage(&s.event, s.delivery, wire))
+	return signature.AppendBody(nil, wire.Format, s.message(wire))
 }
 
 // FindEvent returns fault.ErrNotFound unless a tenant has an event that its retention shows.

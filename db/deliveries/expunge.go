@@ -119,6 +119,9 @@ func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events [
 	if err := forgetLastAnswers(ctx, q, tenant, rows); err != nil {
 		return out, err
 	}
+	if err := q.CheckLargePayloadsNow(ctx, tenant, out.Events); err != nil {
+		return out, err
+	}
 	if err := forgetBodies(ctx, q, out.Events); err != nil {
 		return out, err
 	}

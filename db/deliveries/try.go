@@ -7,8 +7,10 @@ import (
 
 	"posthorn/db/endpoints"
 	"posthorn/db/events"
+	"posthorn/db/queue"
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
@@ -21,6 +23,7 @@ type Trial struct {
 	Endpoint id.UUID
 	Event    id.UUID // zero: the latest that the endpoint subscribes to
 	Limit    int
+	Links    queue.Links // none is made: an example shows their form
 	Now      time.Time
 	// Enough reports that no more events are tried; nil: all are.
 	Enough func() bool
@@ -58,7 +61,7 @@ func (t Trial) Try(ctx context.Context, q *sql.Queries, tenant id.UUID) (tried [
 		if t.Enough != nil && t.Enough() {
 			break
 		}
-		one, err := tryOn(s, t.Endpoint, e)
+		one, err := t.on(s, e)
 		if err != nil {
 			return nil, err
 		}
@@ -67,12 +70,12 @@ func (t Trial) Try(ctx context.Context, q *sql.Queries, tenant id.UUID) (tried [
 	return tried, nil
 }
 
-func tryOn(s endpoint.Settings, endpointID id.UUID, e show.Event) (one show.Tried, err error) {
+func (t Trial) on(s endpoint.Settings, e show.Event) (one show.Tried, err error) {
 	wire := s.Wire()
 	m := signature.Message{
 		EventID:     id.Event.Format(e.ID),
 		DeliveryID:  id.Delivery.Format(e.ID),
-		EndpointID:  id.Endpoint.Format(endpointID),
+		EndpointID:  id.Endpoint.Format(t.Endpoint),
 		Type:        e.Type,
 		CreatedAt:   e.CreatedAt,
 		OccurredAt:  e.OccurredAt,
@@ -85,6 +88,9 @@ func tryOn(s endpoint.Settings, endpointID id.UUID, e show.Event) (one show.Trie
 	if e.ExternalID != "" && !e.Unsent {
 		m.EventID = e.ExternalID
 	}
+	if m.ContentType == event.ReferenceType {
+		m = queue.Linked(m, t.Links.Example())
+	}
 	one = show.Tried{Event: e, Before: signature.AppendBody(nil, wire.Format, m)}
 	if s.Transformation == nil {
 		one.Output = transform.Output{Body: one.Before, ContentType: m.BodyType(wire.Format)}
@@ -96,6 +102,7 @@ func tryOn(s endpoint.Settings, endpointID id.UUID, e show.Event) (one show.Trie
 		Key:      e.Key,
 		Channels: e.Channels,
 		JSON:     s.BatchEvents != nil,
+		Link:     t.Links.Example,
 	})
 	if errors.As(err, &one.Problem) {
 		err = nil

@@ -88,8 +88,15 @@ type Config struct {
 	OnCommit func(Batch) []id.UUID
 	// Tracer makes a span of each emission that is sampled. Nil: none.
 	Tracer oteltrace.Tracer
+	// Objects keeps the data of events that are larger than event.DefaultMaxPayload. Nil: there are none.
+	Objects Objects
 	// BeforeCommit is called before each transaction; OnCommit gets what it returns. Nil: 0.
 	BeforeCommit func() int64
+}
+
+// Objects keeps objects under names with slashes, durably.
+type Objects interface {
+	Put(ctx context.Context, name string, body []byte) error
 }
 
 // Committer stores events. Create one with New and call Run; Emit is safe for concurrent use.
@@ -101,6 +108,7 @@ type Committer struct {
 	tracer   oteltrace.Tracer // nil: off
 	routes   *routes
 	quotas   *quotas
+	objects  Objects
 	queue    chan *request
 	waiting  atomic.Int64 // events
 	bytes    atomic.Int64
@@ -131,6 +139,7 @@ type request struct {
 type item struct {
 	queue.NewEvent
 	only    *id.UUID
+	whole   []byte         // large data, whose reference is in its place; nil: the data is whole
 	schema  *schema.Schema // the one that checked the item
 	given   bool           // the id was given, so the event can be stored already
 	version int64          // of the routes that were used
@@ -147,6 +156,7 @@ func New(c Config) *Committer {
 		onCommit: c.OnCommit,
 		before:   c.BeforeCommit,
 		tracer:   c.Tracer,
+		objects:  c.Objects,
 		routes:   newRoutes(c.DB),
 		quotas:   newQuotas(c.DB),
 		queue:    make(chan *request, 8192),
@@ -191,6 +201,9 @@ func (c *Committer) emit(ctx context.Context, tenant id.UUID, items []Item) []Re
 	fresh := false
 	for i := range items {
 		it := newItem(tenant, &items[i], &results[i])
+		if c.objects != nil {
+			it.refer()
+		}
 		err := route.fanOut(ctx, it)
 		if ctx.Err() != nil {
 			return fail(make([]Result, len(items)), errEnded(ctx))
@@ -203,6 +216,9 @@ func (c *Committer) emit(ctx context.Context, tenant id.UUID, items []Item) []Re
 			}
 			fresh = true
 			err = route.fanOut(ctx, it)
+		}
+		if err == nil && it.whole != nil {
+			err = c.storeWhole(ctx, it)
 		}
 		if err != nil {
 			results[i].Err = err

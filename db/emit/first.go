@@ -5,6 +5,7 @@ import (
 
 	"posthorn/db/queue"
 	"posthorn/db/sql"
+	"posthorn/domain/event"
 	"posthorn/domain/id"
 )
 
@@ -21,6 +22,9 @@ func (c *Committer) EmitFirst(
 		route, err := load(ctx, q, tenant, nil)
 		if err != nil {
 			return nil, err
+		}
+		if len(it.Data) > event.DefaultMaxPayload {
+			return nil, event.ErrFirstLarge
 		}
 		it.TenantID = tenant
 		if err := route.fanOut(ctx, it); err != nil {

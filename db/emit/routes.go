@@ -256,7 +256,7 @@ func (t *tenantRoutes) check(ctx context.Context, it *item) error {
 	if s != it.schema {
 		it.schema, it.result.Warnings = nil, nil
 		if s != nil {
-			found, err := s.Check(it.Data, func() bool { return ctx.Err() != nil })
+			found, err := s.Check(it.data(), func() bool { return ctx.Err() != nil })
 			if err != nil {
 				return errEnded(ctx)
 			}
@@ -313,7 +313,7 @@ func (t *tenantRoutes) fanOut(ctx context.Context, it *item) error {
 		return db.ErrMoving
 	}
 	if !filter.Own(it.Type) { // no rule of a tenant keeps Posthorn's own notices from it
-		if err := t.limits.CheckPayload(len(it.Data)); err != nil {
+		if err := t.limits.CheckPayload(len(it.data())); err != nil {
 			return err
 		}
 		if it.only == nil {

@@ -45,6 +45,7 @@ var (
 	errMoveTo       = fault.New(fault.Invalid, "move_home", "The other database is not the home that --to names. Correct --to or POSTHORN_TO_DATABASE_URL; start that home once before tenants move to it.")
 	errMoveSchema   = fault.New(fault.Invalid, "move_schema", "The two homes run different releases. Upgrade both to the same one, then move.")
 	errMoveThere    = fault.New(fault.Conflict, "move_there", "The other home has a tenant of this id or of its external id. Delete that one first, or wait until what is left of it is erased.")
+	errMoveLarge    = fault.New(fault.Conflict, "move_large_payloads", "Events of the tenant have their data in object storage, which belongs to this home. The tenant can move once these events have left the retention, or are expunged.")
 	errMoveStored   = fault.New(fault.Conflict, "move_stored", "Days of the tenant's history are in storage, which belongs to this home. Bring them back first: `posthorn history restore --all`.")
 	errMoveTwice    = fault.New(fault.Conflict, "move_running", "Another command is moving this tenant. Let it end, or end it and run this one again.")
 	errMoveDone     = fault.New(fault.Conflict, "move_done", "The tenant is in the other home already, so the move can't be rolled back. Run it again to finish it, or move the tenant back.")
@@ -222,7 +223,14 @@ func (v *mover) mayMove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if stored {
+	large, err := v.old.HasLargePayloads(ctx, v.Tenant)
+	if err != nil {
+		return err
+	}
+	switch {
+	case large:
+		return errMoveLarge
+	case stored:
 		return errMoveStored
 	}
 	conflicts, err := v.new.MoveConflicts(ctx, v.Tenant, external)

@@ -5,6 +5,7 @@ import (
 
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/event"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/domain/signature"
@@ -13,11 +14,11 @@ import (
 
 // Message is an event as the wire formats render it for one endpoint, for the sender and for the page that shows what
 // was sent. The ids are in their external form.
-func Message(e *sql.Event, event, delivery, endpoint string) signature.Message {
+func Message(e *sql.Event, eventID, deliveryID, endpointID string) signature.Message {
 	m := signature.Message{
-		EventID:    event,
-		DeliveryID: delivery,
-		EndpointID: endpoint,
+		EventID:    eventID,
+		DeliveryID: deliveryID,
+		EndpointID: endpointID,
 		Type:       e.Type,
 		CreatedAt:  e.CreatedAt,
 		OccurredAt: e.CreatedAt,
@@ -38,6 +39,22 @@ func Message(e *sql.Event, event, delivery, endpoint string) signature.Message {
 	if e.Version != nil {
 		m.Version = *e.Version
 	}
+	return m
+}
+
+// IsReference reports whether the data of an event is in object storage, and a reference in its place.
+func IsReference(e *sql.Event) bool {
+	return e.ContentType != nil && *e.ContentType == event.ReferenceType
+}
+
+// Linked is the message of such an event: the reference, with a link to the data.
+func Linked(m signature.Message, link string) signature.Message {
+	r, err := event.ParseReference(m.Data)
+	if err != nil {
+		return m // it is expunged
+	}
+	r.Link = link
+	m.Data, m.ContentType = r.Encode(), ""
 	return m
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 const AnyEndpoint = `-- name: AnyEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, batch_max_events, batch_max_wait_ms, batch_max_bytes FROM endpoints WHERE tenant_id = $1 AND id = $2
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, large_payloads, batch_max_events, batch_max_wait_ms, batch_max_bytes FROM endpoints WHERE tenant_id = $1 AND id = $2
 `
 
 // Deleted ones too: their deliveries stay.
@@ -73,6 +73,7 @@ func (q *Queries) AnyEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID)
 		&i.PublicSignature,
 		&i.Transformation,
 		&i.ExpiresAfterSeconds,
+		&i.LargePayloads,
 		&i.BatchMaxEvents,
 		&i.BatchMaxWaitMs,
 		&i.BatchMaxBytes,
@@ -169,7 +170,7 @@ func (q *Queries) EndpointOfExternalID(ctx context.Context, tenantID id.UUID, ex
 }
 
 const GetEndpoint = `-- name: GetEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, batch_max_events, batch_max_wait_ms, batch_max_bytes FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, large_payloads, batch_max_events, batch_max_wait_ms, batch_max_bytes FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 `
 
 func (q *Queries) GetEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID) (Endpoint, error) {
@@ -227,6 +228,7 @@ func (q *Queries) GetEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID)
 		&i.PublicSignature,
 		&i.Transformation,
 		&i.ExpiresAfterSeconds,
+		&i.LargePayloads,
 		&i.BatchMaxEvents,
 		&i.BatchMaxWaitMs,
 		&i.BatchMaxBytes,
@@ -282,7 +284,7 @@ func (q *Queries) InsertEndpointRevision(ctx context.Context, arg InsertEndpoint
 }
 
 const ListEndpoints = `-- name: ListEndpoints :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, batch_max_events, batch_max_wait_ms, batch_max_bytes FROM endpoints
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, large_payloads, batch_max_events, batch_max_wait_ms, batch_max_bytes FROM endpoints
 WHERE tenant_id = $1 AND CASE WHEN $2::boolean THEN id < $3 ELSE id > $3 END
 	AND deleted_at IS NULL AND ($4::text = '' OR status = $4)
 	AND CASE $5::text WHEN '' THEN kind <> 'listen' WHEN '*' THEN true ELSE kind = $5 END
@@ -367,6 +369,7 @@ func (q *Queries) ListEndpoints(ctx context.Context, arg ListEndpointsParams) ([
 			&i.PublicSignature,
 			&i.Transformation,
 			&i.ExpiresAfterSeconds,
+			&i.LargePayloads,
 			&i.BatchMaxEvents,
 			&i.BatchMaxWaitMs,
 			&i.BatchMaxBytes,
@@ -382,7 +385,7 @@ func (q *Queries) ListEndpoints(ctx context.Context, arg ListEndpointsParams) ([
 }
 
 const LockEndpoint = `-- name: LockEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, batch_max_events, batch_max_wait_ms, batch_max_bytes FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, large_payloads, batch_max_events, batch_max_wait_ms, batch_max_bytes FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
 `
 
 func (q *Queries) LockEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID) (Endpoint, error) {
@@ -440,6 +443,7 @@ func (q *Queries) LockEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID
 		&i.PublicSignature,
 		&i.Transformation,
 		&i.ExpiresAfterSeconds,
+		&i.LargePayloads,
 		&i.BatchMaxEvents,
 		&i.BatchMaxWaitMs,
 		&i.BatchMaxBytes,
@@ -450,7 +454,7 @@ func (q *Queries) LockEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID
 const MuteEndpoint = `-- name: MuteEndpoint :one
 UPDATE endpoints SET muted_at = $1, muted_until = $2, updated_at = now()
 WHERE tenant_id = $3 AND id = $4 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, batch_max_events, batch_max_wait_ms, batch_max_bytes
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, large_payloads, batch_max_events, batch_max_wait_ms, batch_max_bytes
 `
 
 type MuteEndpointParams struct {
@@ -521,6 +525,7 @@ func (q *Queries) MuteEndpoint(ctx context.Context, arg MuteEndpointParams) (End
 		&i.PublicSignature,
 		&i.Transformation,
 		&i.ExpiresAfterSeconds,
+		&i.LargePayloads,
 		&i.BatchMaxEvents,
 		&i.BatchMaxWaitMs,
 		&i.BatchMaxBytes,
@@ -607,7 +612,7 @@ func (q *Queries) ResumeDue(ctx context.Context, now time.Time, limit int32) ([]
 const SetEndpointStatus = `-- name: SetEndpointStatus :one
 UPDATE endpoints SET status = $1, status_reason = $2, status_at = now(), resume_at = NULL, updated_at = now()
 WHERE tenant_id = $3 AND id = $4 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, batch_max_events, batch_max_wait_ms, batch_max_bytes
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, large_payloads, batch_max_events, batch_max_wait_ms, batch_max_bytes
 `
 
 type SetEndpointStatusParams struct {
@@ -677,6 +682,7 @@ func (q *Queries) SetEndpointStatus(ctx context.Context, arg SetEndpointStatusPa
 		&i.PublicSignature,
 		&i.Transformation,
 		&i.ExpiresAfterSeconds,
+		&i.LargePayloads,
 		&i.BatchMaxEvents,
 		&i.BatchMaxWaitMs,
 		&i.BatchMaxBytes,
@@ -687,7 +693,7 @@ func (q *Queries) SetEndpointStatus(ctx context.Context, arg SetEndpointStatusPa
 const SetResumeAt = `-- name: SetResumeAt :one
 UPDATE endpoints SET resume_at = $1, updated_at = now()
 WHERE tenant_id = $2 AND id = $3 AND status = 'paused' AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, batch_max_events, batch_max_wait_ms, batch_max_bytes
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, large_payloads, batch_max_events, batch_max_wait_ms, batch_max_bytes
 `
 
 type SetResumeAtParams struct {
@@ -752,6 +758,7 @@ func (q *Queries) SetResumeAt(ctx context.Context, arg SetResumeAtParams) (Endpo
 		&i.PublicSignature,
 		&i.Transformation,
 		&i.ExpiresAfterSeconds,
+		&i.LargePayloads,
 		&i.BatchMaxEvents,
 		&i.BatchMaxWaitMs,
 		&i.BatchMaxBytes,
@@ -791,12 +798,12 @@ const StoreEndpoint = `-- name: StoreEndpoint :one
 INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, type_field, rotation_signatures, retry_policy, retry_delays, retry_jitter, retry_full,
 	retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict,
 	circuit_breaker, send_traceparent, verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at, external_id, wire, also_secret, public_signature, credentials, certificate_ends_at, transformation, expires_after_seconds,
-	batch_max_events, batch_max_wait_ms, batch_max_bytes)
+	batch_max_events, batch_max_wait_ms, batch_max_bytes, large_payloads)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
 	$14, $15, $16, $17, $18, $19, $20, $21,
 	$22, $23, $24, $25, $26, $27, $28, $29, $30,
 	$31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42,
-	$43, $44, $45)
+	$43, $44, $45, $46)
 ON CONFLICT (tenant_id, id) DO UPDATE SET
 	url = excluded.url, description = excluded.description, event_types = excluded.event_types, filter = excluded.filter, channels = excluded.channels,
 	format = excluded.format, prefix = excluded.prefix, type_field = excluded.type_field, rotation_signatures = excluded.rotation_signatures,
@@ -808,8 +815,9 @@ ON CONFLICT (tenant_id, id) DO UPDATE SET
 	sensitive_headers = excluded.sensitive_headers, connection = excluded.connection, external_id = excluded.external_id, wire = excluded.wire,
 	also_secret = excluded.also_secret, public_signature = excluded.public_signature, credentials = excluded.credentials,
 	certificate_ends_at = excluded.certificate_ends_at, transformation = excluded.transformation, expires_after_seconds = excluded.expires_after_seconds,
-	batch_max_events = excluded.batch_max_events, batch_max_wait_ms = excluded.batch_max_wait_ms, batch_max_bytes = excluded.batch_max_bytes, updated_at = now()
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, batch_max_events, batch_max_wait_ms, batch_max_bytes
+	batch_max_events = excluded.batch_max_events, batch_max_wait_ms = excluded.batch_max_wait_ms, batch_max_bytes = excluded.batch_max_bytes,
+	large_payloads = excluded.large_payloads, updated_at = now()
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, large_payloads, batch_max_events, batch_max_wait_ms, batch_max_bytes
 `
 
 type StoreEndpointParams struct {
@@ -858,6 +866,7 @@ type StoreEndpointParams struct {
 	BatchMaxEvents      *int32
 	BatchMaxWaitMs      *int32
 	BatchMaxBytes       *int32
+	LargePayloads       string
 }
 
 // A new endpoint, or all settings of one that the caller has locked: its kind, its secrets and its age stay.
@@ -908,6 +917,7 @@ func (q *Queries) StoreEndpoint(ctx context.Context, arg StoreEndpointParams) (E
 		arg.BatchMaxEvents,
 		arg.BatchMaxWaitMs,
 		arg.BatchMaxBytes,
+		arg.LargePayloads,
 	)
 	var i Endpoint
 	err := row.Scan(
@@ -962,6 +972,7 @@ func (q *Queries) StoreEndpoint(ctx context.Context, arg StoreEndpointParams) (E
 		&i.PublicSignature,
 		&i.Transformation,
 		&i.ExpiresAfterSeconds,
+		&i.LargePayloads,
 		&i.BatchMaxEvents,
 		&i.BatchMaxWaitMs,
 		&i.BatchMaxBytes,
@@ -982,7 +993,7 @@ func (q *Queries) UnmuteRecovered(ctx context.Context, tenantID id.UUID, iD id.U
 const UnverifyEndpoint = `-- name: UnverifyEndpoint :one
 UPDATE endpoints SET status = 'unverified', status_reason = 'url_changed', status_at = now(), verified_at = NULL, resume_at = NULL, updated_at = now()
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, batch_max_events, batch_max_wait_ms, batch_max_bytes
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, large_payloads, batch_max_events, batch_max_wait_ms, batch_max_bytes
 `
 
 // Another URL has proved nothing yet.
@@ -1041,6 +1052,7 @@ func (q *Queries) UnverifyEndpoint(ctx context.Context, tenantID id.UUID, iD id.
 		&i.PublicSignature,
 		&i.Transformation,
 		&i.ExpiresAfterSeconds,
+		&i.LargePayloads,
 		&i.BatchMaxEvents,
 		&i.BatchMaxWaitMs,
 		&i.BatchMaxBytes,

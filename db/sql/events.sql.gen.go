@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"posthorn/domain/delivery"
 	"posthorn/domain/id"
 )
 
@@ -336,6 +337,40 @@ func (q *Queries) LatestEvents(ctx context.Context, arg LatestEventsParams) ([]L
 		return nil, err
 	}
 	return items, nil
+}
+
+const LinkedDelivery = `-- name: LinkedDelivery :one
+SELECT d.event_id, d.status, d.reason, coalesce(d.settled_at, now())::timestamptz AS settled_at, now()::timestamptz AS now
+FROM deliveries d JOIN tenants t ON t.id = d.tenant_id AND t.state <> 'deleted'
+WHERE d.tenant_id = $1 AND d.created_at = $2 AND d.id = $3
+`
+
+type LinkedDeliveryParams struct {
+	TenantID  id.UUID
+	CreatedAt time.Time
+	ID        id.UUID
+}
+
+type LinkedDeliveryRow struct {
+	EventID   id.UUID
+	Status    delivery.Status
+	Reason    delivery.Reason
+	SettledAt time.Time
+	Now       time.Time
+}
+
+// What decides whether the signed link of a delivery opens. No row: it is not kept any more.
+func (q *Queries) LinkedDelivery(ctx context.Context, arg LinkedDeliveryParams) (LinkedDeliveryRow, error) {
+	row := q.db.QueryRow(ctx, LinkedDelivery, arg.TenantID, arg.CreatedAt, arg.ID)
+	var i LinkedDeliveryRow
+	err := row.Scan(
+		&i.EventID,
+		&i.Status,
+		&i.Reason,
+		&i.SettledAt,
+		&i.Now,
+	)
+	return i, err
 }
 
 const OutcomesOfEvents = `-- name: OutcomesOfEvents :many

@@ -16,7 +16,7 @@ import (
 const ActivateEndpoint = `-- name: ActivateEndpoint :one
 UPDATE endpoints SET status = 'active', status_reason = '', status_at = now(), verified_at = now(), updated_at = now()
 WHERE tenant_id = $1 AND id = $2 AND status IN ('unverified', 'disabled') AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, batch_max_events, batch_max_wait_ms, batch_max_bytes
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, large_payloads, batch_max_events, batch_max_wait_ms, batch_max_bytes
 `
 
 // No row: the endpoint was changed, paused or deleted while it was being verified.
@@ -75,6 +75,7 @@ func (q *Queries) ActivateEndpoint(ctx context.Context, tenantID id.UUID, iD id.
 		&i.PublicSignature,
 		&i.Transformation,
 		&i.ExpiresAfterSeconds,
+		&i.LargePayloads,
 		&i.BatchMaxEvents,
 		&i.BatchMaxWaitMs,
 		&i.BatchMaxBytes,
@@ -500,7 +501,7 @@ func (q *Queries) KeptDays(ctx context.Context, before id.UUID, now time.Time) (
 }
 
 const LimitRate = `-- name: LimitRate :one
-UPDATE endpoints SET rate_limit = $1, updated_at = now() WHERE tenant_id = $2 AND id = $3 RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, batch_max_events, batch_max_wait_ms, batch_max_bytes
+UPDATE endpoints SET rate_limit = $1, updated_at = now() WHERE tenant_id = $2 AND id = $3 RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, large_payloads, batch_max_events, batch_max_wait_ms, batch_max_bytes
 `
 
 type LimitRateParams struct {
@@ -564,6 +565,7 @@ func (q *Queries) LimitRate(ctx context.Context, arg LimitRateParams) (Endpoint,
 		&i.PublicSignature,
 		&i.Transformation,
 		&i.ExpiresAfterSeconds,
+		&i.LargePayloads,
 		&i.BatchMaxEvents,
 		&i.BatchMaxWaitMs,
 		&i.BatchMaxBytes,

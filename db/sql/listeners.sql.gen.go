@@ -292,7 +292,7 @@ func (q *Queries) LockListener(ctx context.Context, arg LockListenerParams) (int
 const MakeListener = `-- name: MakeListener :one
 UPDATE endpoints SET status = 'active', status_at = now(), verified_at = now()
 WHERE tenant_id = $1 AND id = $2
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, batch_max_events, batch_max_wait_ms, batch_max_bytes
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, large_payloads, batch_max_events, batch_max_wait_ms, batch_max_bytes
 `
 
 // Of an endpoint that was just created. It is active at once: the creator's key is proof enough.
@@ -351,6 +351,7 @@ func (q *Queries) MakeListener(ctx context.Context, tenantID id.UUID, iD id.UUID
 		&i.PublicSignature,
 		&i.Transformation,
 		&i.ExpiresAfterSeconds,
+		&i.LargePayloads,
 		&i.BatchMaxEvents,
 		&i.BatchMaxWaitMs,
 		&i.BatchMaxBytes,
@@ -439,7 +440,7 @@ func (q *Queries) PeekListener(ctx context.Context, tenantID id.UUID, endpointID
 const SetListening = `-- name: SetListening :one
 UPDATE endpoints SET status = $1, status_reason = $2, when_held = $3, status_at = now(), updated_at = now()
 WHERE tenant_id = $4 AND id = $5 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, batch_max_events, batch_max_wait_ms, batch_max_bytes
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation, expires_after_seconds, large_payloads, batch_max_events, batch_max_wait_ms, batch_max_bytes
 `
 
 type SetListeningParams struct {
@@ -512,6 +513,7 @@ func (q *Queries) SetListening(ctx context.Context, arg SetListeningParams) (End
 		&i.PublicSignature,
 		&i.Transformation,
 		&i.ExpiresAfterSeconds,
+		&i.LargePayloads,
 		&i.BatchMaxEvents,
 		&i.BatchMaxWaitMs,
 		&i.BatchMaxBytes,

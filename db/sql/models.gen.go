@@ -283,6 +283,7 @@ type Endpoint struct {
 	PublicSignature     string
 	Transformation      []byte
 	ExpiresAfterSeconds *int32
+	LargePayloads       string
 	BatchMaxEvents      *int32
 	BatchMaxWaitMs      *int32
 	BatchMaxBytes       *int32
@@ -564,6 +565,13 @@ type Lane struct {
 	EditedUpTo    *int64
 }
 
+type LargePayload struct {
+	TenantID  id.UUID
+	EventID   id.UUID
+	CreatedAt time.Time
+	CheckAt   time.Time
+}
+
 type LateDay struct {
 	TenantID id.UUID
 	Day      time.Time
@@ -732,6 +740,8 @@ type Outbox struct {
 	Tries          int32
 	DueAt          time.Time
 	ExternalID     *string
+	ExpiresIn      *int32
+	ExpiresAt      *time.Time
 }
 
 type OutboxRejected struct {
@@ -749,6 +759,8 @@ type OutboxRejected struct {
 	Detail         string
 	RejectedAt     time.Time
 	ExternalID     *string
+	ExpiresIn      *int32
+	ExpiresAt      *time.Time
 }
 
 type Passkey struct {

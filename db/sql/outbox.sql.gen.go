@@ -168,8 +168,8 @@ func (q *Queries) PostponeOutbox(ctx context.Context, ids []id.UUID) error {
 }
 
 const RejectOutbox = `-- name: RejectOutbox :exec
-INSERT INTO outbox_rejected (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, external_id, code, detail)
-SELECT o.id, o.tenant_id, o.type, o.data, o.key, o.channels, o.version, o.occurred_at, o.deliver_at, o.idempotency_key, o.external_id, $1, $2
+INSERT INTO outbox_rejected (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, external_id, expires_in, expires_at, code, detail)
+SELECT o.id, o.tenant_id, o.type, o.data, o.key, o.channels, o.version, o.occurred_at, o.deliver_at, o.idempotency_key, o.external_id, o.expires_in, o.expires_at, $1, $2
 FROM outbox o WHERE o.id = $3
 `
 
@@ -229,10 +229,10 @@ func (q *Queries) RejectedByReason(ctx context.Context, limit int32) ([]Rejected
 
 const RetryRejected = `-- name: RetryRejected :one
 WITH again AS (
-	DELETE FROM outbox_rejected r WHERE r.tenant_id = $1 AND r.id = $2 RETURNING r.id, r.tenant_id, r.type, r.data, r.key, r.channels, r.version, r.occurred_at, r.deliver_at, r.idempotency_key, r.code, r.detail, r.rejected_at, r.external_id
+	DELETE FROM outbox_rejected r WHERE r.tenant_id = $1 AND r.id = $2 RETURNING r.id, r.tenant_id, r.type, r.data, r.key, r.channels, r.version, r.occurred_at, r.deliver_at, r.idempotency_key, r.code, r.detail, r.rejected_at, r.external_id, r.expires_in, r.expires_at
 ), queued AS (
-	INSERT INTO outbox (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, external_id)
-	SELECT a.id, a.tenant_id, a.type, a.data, a.key, a.channels, a.version, a.occurred_at, a.deliver_at, a.idempotency_key, a.external_id FROM again a
+	INSERT INTO outbox (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, external_id, expires_in, expires_at)
+	SELECT a.id, a.tenant_id, a.type, a.data, a.key, a.channels, a.version, a.occurred_at, a.deliver_at, a.idempotency_key, a.external_id, a.expires_in, a.expires_at FROM again a
 )
 SELECT code FROM again
 `
@@ -246,7 +246,7 @@ func (q *Queries) RetryRejected(ctx context.Context, tenantID id.UUID, iD id.UUI
 }
 
 const TakeOutbox = `-- name: TakeOutbox :many
-SELECT id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, tries, due_at, external_id FROM outbox WHERE due_at <= now() AND tenant_id <> ALL($1::uuid[]) ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
+SELECT id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, tries, due_at, external_id, expires_in, expires_at FROM outbox WHERE due_at <= now() AND tenant_id <> ALL($1::uuid[]) ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
 `
 
 // Committed and due entries, in the order of emission. The relay never reads from "after the last one": ids are drawn
@@ -274,6 +274,8 @@ func (q *Queries) TakeOutbox(ctx context.Context, without []id.UUID, limit int32
 			&i.Tries,
 			&i.DueAt,
 			&i.ExternalID,
+			&i.ExpiresIn,
+			&i.ExpiresAt,
 		); err != nil {
 			return nil, err
 		}

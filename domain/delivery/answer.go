@@ -28,7 +28,7 @@ func AnswerText(code int, failure Failure) string {
 		return "No access token"
 	case FailProxy:
 		return "Proxy failed"
-	case FailTransformation, FailExpired:
+	case FailTransformation, FailExpired, FailTooLarge:
 		return "Not sent"
 	}
 	return "No response"

@@ -90,6 +90,10 @@ func Decide(p Policy, attempt int, r Result, random float64) Decision {
 		d.Status, d.Reason = Canceled, PastExpiry
 		return d
 	}
+	if r.Failure == FailTooLarge {
+		d.Status, d.Reason = Failed, PayloadTooLarge
+		return d
+	}
 	if r.Failure.OfPlatform() {
 		d.Hold = proxyWait(random)
 		d.Status, d.RetryIn = Retrying, d.Hold

@@ -95,9 +95,10 @@ const (
 	Internal        Reason = 6 // Posthorn could not render or sign it
 	Expunged        Reason = 7 // canceled, since its payload was destroyed on request
 	PastExpiry      Reason = 8 // canceled, since it was not delivered before the event's expires_at
+	PayloadTooLarge Reason = 9 // the data is in object storage, and the endpoint does not accept a link to it
 )
 
-var reasonWords = [...]string{"", "exhausted", "rejected", "gone", "expired", "endpoint_deleted", "internal", "expunged", "past_expiry"}
+var reasonWords = [...]string{"", "exhausted", "rejected", "gone", "expired", "endpoint_deleted", "internal", "expunged", "past_expiry", "payload_too_large"}
 
 // String is the word for the reason; empty for None.
 func (r Reason) String() string { return word(reasonWords[:], int(r), "reason") }
@@ -121,6 +122,8 @@ func (r Reason) Label() string {
 		return "Data expunged"
 	case PastExpiry:
 		return "Not delivered in time"
+	case PayloadTooLarge:
+		return "Payload too large"
 	}
 	return ""
 }
@@ -148,21 +151,25 @@ const (
 	FailTransformation Failure = 11
 	// FailExpired is never stored: the delivery ends, and nothing is sent
 	FailExpired Failure = 12
+	// FailTooLarge is never stored: the delivery fails, and nothing is sent
+	FailTooLarge Failure = 13
 )
 
 var failureWords = [...]string{
 	"", "dns_error", "connect_error", "tls_error", "timeout", "reset", "blocked_address", "protocol_error", "internal_error",
 	"token_error", "proxy_error", "transformation_error",
-	"expired",
+	"expired", "payload_too_large",
 }
 
 // Unsent reports whether nothing was sent for a reason that says nothing about the receiver.
 func (f Failure) Unsent() bool {
-	return f == FailInternal || f == FailToken || f == FailProxy || f == FailTransformation || f == FailExpired
+	return f == FailInternal || f == FailToken || f == FailProxy || f.NotTried()
 }
 
 // NotTried reports whether there was no attempt: the delivery waits for an edit of its transformation, or is over.
-func (f Failure) NotTried() bool { return f == FailTransformation || f == FailExpired }
+func (f Failure) NotTried() bool {
+	return f == FailTransformation || f == FailExpired || f == FailTooLarge
+}
 
 // OfPlatform reports whether the platform alone is at fault, so that the attempt counts against no endpoint and for no
 // schedule.

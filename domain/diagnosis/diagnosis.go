@@ -154,6 +154,13 @@ func failed(f Facts, d Diagnosis) Diagnosis {
 		}
 	case delivery.EndpointDeleted:
 		d = deleted(d)
+	case delivery.PayloadTooLarge:
+		d = Diagnosis{
+			Title:  "Payload too large",
+			Detail: "The event's data is in object storage, and this endpoint doesn't accept a link to it.",
+			Fix:    "Set the endpoint's large payloads to link, then replay.",
+			Next:   "Nothing was sent. A replay sends the event again as a new delivery.",
+		}
 	case delivery.Internal:
 		d = attempt(f.Kind, delivery.Result{Failure: delivery.FailInternal}, 0)
 		d.Next = "No more retries. Fix the cause, then replay."

@@ -284,7 +284,7 @@ func (c *collector) retries(s Settings) {
 func (c *collector) simple(s Settings) {
 	for _, f := range fields {
 		switch value := f.at(&s); {
-		case f.Type == Choice && slices.Contains([]string{"ordering", "verification", "when_held"}, f.Name):
+		case f.Type == Choice && slices.Contains([]string{"ordering", "verification", "when_held", "large_payloads"}, f.Name):
 			c.oneOf(f.Name, *value[0].(*string), f.Values())
 		case f.Type == Number:
 			n, given := value[0].(*int)

@@ -483,6 +483,7 @@ func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 		"circuit_breaker":       func(s *endpoint.Settings) { s.CircuitBreaker = !s.CircuitBreaker },
 		"send_traceparent":      func(s *endpoint.Settings) { s.SendTraceparent = !s.SendTraceparent },
 		"when_held":             func(s *endpoint.Settings) { s.WhenHeld = endpoint.Drop },
+		"large_payloads":        func(s *endpoint.Settings) { s.LargePayloads = endpoint.LinkLarge },
 		"kind":                  func(s *endpoint.Settings) { s.Kind = "pigeon" },
 		"kafka":                 func(s *endpoint.Settings) { s.Connection = place("x") },
 		"rabbitmq":              func(s *endpoint.Settings) { s.Connection = place("x") },

@@ -710,6 +710,20 @@ var fields = []Field{
 		Routes:      true,
 	},
 	{
+		Name:  "large_payloads",
+		Group: Advanced,
+		Brief: "large payloads: %s",
+		Type:  Choice,
+		Options: []Option{
+			{Value: RejectLarge, Label: "Reject: the delivery fails"},
+			{Value: LinkLarge, Label: "Link: the body has a signed link to the data"},
+		},
+		Label:       "Large payloads",
+		Hint:        "Of events above the usual limit, where this server permits them.",
+		Placeholder: "WHAT",
+		Help:        "What becomes of events whose data is too large for a request: ${enum}.",
+	},
+	{
 		Name:  "auth",
 		Group: Access,
 		Type:  Special,

@@ -43,6 +43,7 @@ func TestEachFieldOfTheTableIsSetAndShown(t *testing.T) {
 		"send_traceparent":      `true`,
 		"verification":          `"simple"`,
 		"when_held":             `"drop"`,
+		"large_payloads":        `"link"`,
 		"transformation":        `{"kind":"cel","expression":"{\"text\": event.type}","method":"PUT"}`,
 		"custom_headers":        `{"X-Team":"payments"}`,
 		"metadata":              `{"a":"b"}`,

@@ -65,7 +65,7 @@ func (s Settings) CheckListener(forward string) (Settings, error) {
 	if len(c.fields) > 0 {
 		return Settings{}, fault.InvalidFields(c.fields)
 	}
-	s.Ordering, s.WhenHeld, s.Headers = "none", Hold, Headers{}
+	s.Ordering, s.WhenHeld, s.LargePayloads, s.Headers = "none", Hold, RejectLarge, Headers{}
 	return s, nil
 }
 

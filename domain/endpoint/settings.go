@@ -34,6 +34,12 @@ const (
 	Drop = "drop" // they make no delivery, and the event's routing says so
 )
 
+// What becomes of events whose data is in object storage, since it is too large for a request.
+const (
+	RejectLarge = "reject" // their deliveries fail
+	LinkLarge   = "link"   // the body has a signed link in place of the data
+)
+
 // Custom names a retry policy of the endpoint's own delays.
 const Custom = "custom"
 
@@ -74,6 +80,7 @@ type Settings struct {
 	CircuitBreaker    bool                      `row:"circuit_breaker"`  // off: deliveries keep to their schedules however the endpoint fails
 	Verification      string                    `row:"verification"`
 	WhenHeld          string                    `row:"when_held"`
+	LargePayloads     string                    `row:"large_payloads"`
 	Auth              *Auth                     `row:"auth"`                  // to the receiver; nil is none
 	TLS               *ClientTLS                `row:"tls"`                   // nil is the usual
 	ExpiresAfter      *int                      `row:"expires_after_seconds"` // seconds; nil is never
@@ -233,6 +240,7 @@ func ReadDefaults(endpoints int, platform, tenant []byte) Defaults {
 			CircuitBreaker: true,
 			Verification:   "challenge",
 			WhenHeld:       Hold,
+			LargePayloads:  RejectLarge,
 			Headers:        Headers{},
 			Metadata:       map[string]string{},
 		},

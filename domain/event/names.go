@@ -111,7 +111,7 @@ func checkContentType(text string) error {
 			err = errControl
 		}
 	}
-	if err == nil && strings.Contains(text, "/") && len(text) <= maxContentType {
+	if err == nil && strings.Contains(text, "/") && len(text) <= maxContentType && !strings.HasPrefix(strings.ToLower(text), ReferenceType) {
 		return nil
 	}
 	return fault.InvalidField("content_type", CodeContentType, "A content type is a media type of at most 255 ASCII characters, such as application/xml or text/plain; charset=utf-8.")

@@ -13,6 +13,9 @@ var (
 	summary = text("message", `json(data)`)
 )
 
+// wholeData is the data as JSON. Text alone would be sent without its quotes.
+const wholeData = `type(data) == string ? json(data) : data`
+
 // presets is the table. Each output is compared with its receiver's documented schema in presets_test.go.
 var presets = []Preset{
 	{
@@ -94,6 +97,17 @@ var presets = []Preset{
 		Variables: []PresetVariable{{"api_key", "API key"}},
 	},
 	{
+		Name:  "thin",
+		Label: "Thin event",
+		Hint:  "No data: the receiver gets it from a signed link, which opens for as long as the delivery is under way and one hour longer.",
+		Expression: `{
+  "id": event.id,
+  "type": event.type,
+  "timestamp": event.timestamp,
+  "link": link
+}`,
+	},
+	{
 		Name:        "text",
 		Label:       "Plain text",
 		Hint:        "The title in the first line, and the data or the message below it.",
@@ -105,7 +119,7 @@ var presets = []Preset{
 		Label: "A2A push notification",
 		Hint:  "The data is a task or an update as the Agent2Agent protocol has it, and is sent as it is, with the client's token.",
 		// The specification names no header: A2A's libraries for Python and Go read different ones.
-		Expression:  `data`,
+		Expression:  wholeData,
 		ContentType: "application/a2a+json",
 		Headers:     map[string]string{"X-A2A-Notification-Token": `vars.token`, "A2A-Notification-Token": `vars.token`},
 		Variables:   []PresetVariable{{"token", "Notification token"}},
@@ -130,7 +144,7 @@ var presets = []Preset{
 		Name:        "cloudevents-binary",
 		Label:       "CloudEvents 1.0, binary",
 		Hint:        "The data as the body, and the context in headers (CloudEvents 1.0, HTTP binding 3.1).",
-		Expression:  `data`,
+		Expression:  wholeData,
 		ContentType: jsonType,
 		Headers: map[string]string{
 			"ce-specversion": `"1.0"`,

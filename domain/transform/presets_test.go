@@ -54,6 +54,9 @@ func TestEachPresetFitsItsReceiver(t *testing.T) {
 				t.Errorf("%s of %s: %v", p.Name, name, err)
 				continue
 			}
+			if strings.Contains(out.ContentType, "json") && !json.Valid(out.Body) {
+				t.Errorf("%s of %s: %s is not %s", p.Name, name, out.Body, out.ContentType)
+			}
 			if schema == nil {
 				continue
 			}

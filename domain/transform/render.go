@@ -30,6 +30,7 @@ var language = &expression.Language{
 		cel.Variable("delivery", cel.MapType(cel.StringType, cel.DynType)),
 		cel.Variable("endpoint", cel.MapType(cel.StringType, cel.DynType)),
 		cel.Variable("vars", cel.MapType(cel.StringType, cel.StringType)),
+		cel.Variable("link", cel.StringType),
 		cel.OptionalTypes(),
 	),
 }
@@ -73,7 +74,7 @@ func wrongExpression(field string, err error) error {
 		if p.Line > 0 {
 			where = fmt.Sprintf(" at line %d, column %d", p.Line, p.Column)
 		}
-		return refuse(field, "transformation_invalid", "Invalid expression"+where+": "+p.Text+". It can use event, data, delivery, endpoint, and vars.")
+		return refuse(field, "transformation_invalid", "Invalid expression"+where+": "+p.Text+". It can use event, data, delivery, endpoint, vars, and link.")
 	case errors.Is(err, expression.ErrExpensive):
 		return refuse(field, "transformation_invalid", "The expression is too expensive for large events. Use fewer nested loops (map, filter, all, exists).")
 	}
@@ -87,6 +88,7 @@ type Input struct {
 	Key      string
 	Channels []string
 	JSON     bool // nothing else can be sent: several events share a request
+	Link     func() string // the delivery's signed link, made when an expression reads it
 }
 
 // Output is a request's content.
@@ -238,6 +240,11 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		return map[string]any{"id": m.DeliveryID, "first_id": m.FirstID}, true
 	case "endpoint":
 		return map[string]any{"id": m.EndpointID}, true
+	case "link":
+		if v.in.Link == nil {
+			return "", true
+		}
+		return v.in.Link(), true
 	case "vars":
 		all := make(map[string]any, len(v.c.t.Variables))
 		for name, value := range v.c.t.Variables {

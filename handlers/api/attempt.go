@@ -6,6 +6,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
+	"posthorn/db/queue"
 	"posthorn/domain/access"
 	"posthorn/domain/show"
 	"posthorn/handlers"
@@ -25,7 +26,11 @@ func (a *api) getAttempt(c *handlers.Call) error {
 		if t, err = deliveries.Attempt(c.Ctx(), q, d, attemptID); err != nil {
 			return err
 		}
-		sent, err := deliveries.ReadSent(c.Ctx(), q, a.Keys, d)
+		links := queue.Links{BaseURL: a.BaseURL, Keys: a.Keys}
+		if !c.Actor.Scopes.Has(access.EventsRead) {
+			links.Keys = nil // a header can contain the link
+		}
+		sent, err := deliveries.ReadSent(c.Ctx(), q, a.Keys, links, d)
 		r = sent.Request(t)
 		return err
 	})

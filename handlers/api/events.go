@@ -23,7 +23,7 @@ func (a *api) emitEvent(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	e, err := event.Parse(body, event.Limits{MaxPayload: a.Settings.MaxPayload}, a.Now())
+	e, err := event.Parse(body, event.Limits{MaxPayload: a.Settings.largest()}, a.Now())
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (a *api) emitEvents(c *handlers.Call) error {
 	items := make([]emit.Item, 0, len(raw))
 	places := make([]int, 0, len(raw))
 	for i, text := range raw {
-		e, err := event.Parse(text, event.Limits{MaxPayload: a.Settings.MaxPayload}, now)
+		e, err := event.Parse(text, event.Limits{MaxPayload: a.Settings.largest()}, now)
 		if err != nil {
 			results[i] = refusedItem(err)
 			continue

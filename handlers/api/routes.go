@@ -55,6 +55,7 @@ type Tester interface {
 // Settings are the platform's limits; zero fields have the default.
 type Settings struct {
 	MaxPayload         int // bytes of an event's data; default 256 KiB, at most 1 MiB
+	MaxLarge           int // bytes of an event's data that goes to object storage; 0: none does
 	EndpointsPerTenant int // default 50
 	TypesPerTenant     int // entries of the catalog; default 1,000
 	KeysPerTenant      int // keys that are neither revoked nor expired; default 200
@@ -147,6 +148,20 @@ func emission(path string, maxBody int, h handlers.Handler) handlers.Route {
 	return r
 }
 
+// largest is how many bytes the data of an event can have.
+func (s Settings) largest() int { return max(s.MaxPayload, s.MaxLarge) }
+
+// largeTime is how long an event can take that is written to object storage on its way.
+const largeTime = 30 * time.Second
+
+// largest gives a route the time for large events, where there are any.
+func (a *api) largest(r handlers.Route) handlers.Route {
+	if a.Settings.MaxLarge > 0 {
+		r.LargeTimeout = largeTime
+	}
+	return r
+}
+
 // maxImportBody bounds an import of event types, in bytes.
 const maxImportBody = 8 << 20
 
@@ -173,8 +188,8 @@ func (a *api) tenantRoutes() []handlers.Route {
 // eventRoutes are the routes of events and their types.
 func (a *api) eventRoutes() []handlers.Route {
 	return []handlers.Route{
-		emission("/events", a.Settings.MaxPayload+envelope, a.emitEvent),
-		emission("/events/batch", a.Settings.BatchBytes, a.emitEvents),
+		a.largest(emission("/events", a.Settings.largest()+envelope, a.emitEvent)),
+		a.largest(emission("/events/batch", a.Settings.BatchBytes, a.emitEvents)),
 		route("GET", "/events", access.EventsRead, a.listEvents),
 		route("GET", "/events/:event_id", access.EventsRead, a.getEvent),
 		route("GET", "/events/:event_id/deliveries", access.WebhooksRead, a.listEventDeliveries),

@@ -31,6 +31,7 @@ var tableRules = map[string]tableRule{
 	"attempts":            {file: "deliveries.ndjson"},
 	"history_days":        {file: "history.ndjson"},
 	"history_parts":       {why: "names of objects in the operators' storage"},
+	"large_payloads":      {why: "names of objects in the operators' storage"},
 	"bulk_jobs":           {file: "bulk_jobs.ndjson"},
 	"notices":             {file: "notices.ndjson"},
 	"audit_log":           {file: "audit_log.ndjson", stays: "it is append-only: who did what to whom, the deletion included"},

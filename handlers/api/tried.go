@@ -11,6 +11,7 @@ import (
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
 	"posthorn/db/events"
+	"posthorn/db/queue"
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
@@ -133,7 +134,13 @@ const (
 func (a *api) tryTransformation(c *handlers.Call) error {
 	now := a.Now()
 	end := now.Add(tryTime)
-	trial := deliveries.Trial{Endpoint: c.PathID("endpoint_id"), Limit: triedByDefault, Now: now, Enough: func() bool { return a.Now().After(end) }}
+	trial := deliveries.Trial{
+		Endpoint: c.PathID("endpoint_id"),
+		Limit:    triedByDefault,
+		Links:    queue.Links{BaseURL: a.BaseURL},
+		Now:      now,
+		Enough:   func() bool { return a.Now().After(end) },
+	}
 	if !c.Actor.Scopes.Has(access.EventsRead) {
 		return fault.New(fault.Forbidden, "scope_missing", "The result shows data of events, so it needs the scope "+string(access.EventsRead)+", which this key lacks.")
 	}

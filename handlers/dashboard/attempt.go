@@ -11,6 +11,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
+	"posthorn/db/queue"
 	"posthorn/domain/delivery"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -98,7 +99,7 @@ func (a *dashboard) downloadBody(c *handlers.Call) error {
 		if err != nil {
 			return err
 		}
-		sent, err := deliveries.ReadSent(c.Ctx(), q, a.Keys, d)
+		sent, err := deliveries.ReadSent(c.Ctx(), q, a.Keys, queue.Links{BaseURL: a.BaseURL, Keys: a.Keys}, d)
 		body = sent.Body(last...)
 		return err
 	})

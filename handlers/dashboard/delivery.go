@@ -9,6 +9,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/deliveries"
+	"posthorn/db/queue"
 	"posthorn/domain/access"
 	"posthorn/domain/compare"
 	"posthorn/domain/delivery"
@@ -61,7 +62,7 @@ func (a *dashboard) deliveryView(c *handlers.Call) (v pages.DeliveryView, err er
 		if err := a.fillShares(c, q, &v, payloads); err != nil {
 			return err
 		}
-		sent, err = deliveries.ReadSent(c.Ctx(), q, a.Keys, v.Delivery)
+		sent, err = deliveries.ReadSent(c.Ctx(), q, a.Keys, queue.Links{BaseURL: a.BaseURL, Keys: a.Keys}, v.Delivery)
 		return err
 	})
 	if err != nil {

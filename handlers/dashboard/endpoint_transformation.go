@@ -12,6 +12,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/events"
+	"posthorn/db/queue"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -67,6 +68,7 @@ func (a *dashboard) tryOn(c *handlers.Call, v *pages.TransformationView, t *tran
 	trial := deliveries.Trial{
 		Endpoint: v.Endpoint.ID,
 		Limit:    tryEvents,
+		Links:    queue.Links{BaseURL: a.BaseURL},
 		Now:      a.Now(),
 		Enough:   func() bool { return a.Now().After(end) },
 		Settings: func(s endpoint.Settings) (endpoint.Settings, error) {

@@ -7,6 +7,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
+	"posthorn/db/queue"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/delivery"
@@ -55,7 +56,7 @@ func (s *shared) show(c *handlers.Call) error {
 			return err
 		}
 		v.Delivery = v.Delivery.Diagnosed(v.Attempts)
-		sent, err = deliveries.ReadSent(c.Ctx(), q, s.Keys, v.Delivery)
+		sent, err = deliveries.ReadSent(c.Ctx(), q, s.Keys, queue.Links{BaseURL: s.BaseURL}, v.Delivery) // a signed link can outlive this one
 		return err
 	})
 	if db.IsMissing(err) || fault.Is(err, fault.ErrNotFound.Code) {

@@ -11,6 +11,7 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/seal"
 	"posthorn/domain/account"
+	"posthorn/domain/delivery"
 	"posthorn/domain/httpsig"
 	"posthorn/domain/id"
 	"posthorn/domain/inbox"
@@ -88,6 +89,9 @@ func classify(r *http.Request) subject {
 	if rest, ok := strings.CutPrefix(path, inbox.Path); ok {
 		return subject{kind: ofToken, text: segment(rest)}
 	}
+	if rest, ok := strings.CutPrefix(path, delivery.LinkPath); ok {
+		return ofLink(rest)
+	}
 	return classifyPage(r, path)
 }
 
@@ -137,6 +141,15 @@ func ofSubscription(path string) subject {
 		return subject{}
 	}
 	return subject{kind: ofTenant, text: id.Tenant.Format(s.Tenant)}
+}
+
+// ofLink finds the tenant of a signed link to an event. The tenant's home checks the signature.
+func ofLink(token string) subject {
+	text, _ := seal.ReadToken(segment(token))
+	if l, ok := delivery.ParseLink(text); ok {
+		return subject{kind: ofTenant, text: id.Tenant.Format(l.Tenant)}
+	}
+	return subject{}
 }
 
 // segment is the first part of a path, unescaped.

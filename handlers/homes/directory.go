@@ -68,7 +68,7 @@ type question struct {
 	Email  string `json:"email,omitempty"`
 	Member bool   `json:"member,omitempty"` // with Email: the address is that of a member of a tenant
 	Domain string `json:"domain,omitempty"` // of addresses that sign in with a tenant's provider
-	Signed string `json:"signed,omitempty"` // a link to unsubscribe, signed by the home for a tenant that has left it
+	Signed string `json:"signed,omitempty"` // a link to unsubscribe or to an event, signed by the home for a tenant that has left it
 }
 
 // name is the key of the answer in the directory.

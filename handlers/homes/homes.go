@@ -20,6 +20,7 @@ import (
 	"posthorn/db/seal"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
+	"posthorn/domain/delivery"
 	"posthorn/domain/fault"
 	"posthorn/domain/home"
 	"posthorn/domain/id"
@@ -381,6 +382,12 @@ func (r *Router) SignedElsewhere(ctx context.Context, token string) (email strin
 	return email, true, r.others[to.home].call(ctx, r, "recipient", question{Signed: token}, &email)
 }
 
+// LinkElsewhere reports whether another home has signed a link to an event, for a tenant that has left it since.
+func (r *Router) LinkElsewhere(ctx context.Context, token string) (signed bool, err error) {
+	to, err := r.ask(ctx, "", question{Signed: token})
+	return to.home != "", err
+}
+
 // recipient is the address of the person whom a link of this home names; empty: it names none.
 func (r *Router) recipient(ctx context.Context, token string) (email string, err error) {
 	payload, ok := r.Ring.OpenToken(accounts.UnsubscribePurpose, token)
@@ -401,8 +408,12 @@ func (r *Router) recipient(ctx context.Context, token string) (email string, err
 	return a.Email, err
 }
 
-// signed reports whether this home has signed an unsubscribe link, for a tenant that has left it.
+// signed reports whether this home has signed a link to unsubscribe or to an event, for a tenant that has left it.
 func (r *Router) signed(ctx context.Context, token string) (left bool, err error) {
+	if text, ok := r.Ring.OpenToken(delivery.LinkPurpose, token); ok {
+		l, _ := delivery.ParseLink(text)
+		return accounts.HasLeft(ctx, r.DB, l.Tenant)
+	}
 	payload, ok := r.Ring.OpenToken(accounts.UnsubscribePurpose, token)
 	if !ok {
 		return false, nil

@@ -157,7 +157,7 @@ func transformationEditor(v TransformationView) templ.Component {
 				}
 				templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "expression", Label: "Expression", Value: v.Form.Expression, Rows: 12, Mono: true, ReadOnly: v.fixed(),
 					Placeholder: `{"text": event.type + ": " + data.message}`, Error: v.Form.wrong("expression"),
-					Hint: "CEL over event, data, delivery, endpoint, and vars. Text is sent as it is, and everything else as JSON."}).Render(ctx, templ_7745c5c3_Buffer)
+					Hint: "CEL over event, data, delivery, endpoint, vars, and link. Text is sent as it is, and everything else as JSON."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -35,7 +35,7 @@ type stops struct {
 
 // elsewhere are pages that lead away unless something is under way, which the journeys see, a stream without an end,
 // the keys of a bot that no operator has turned on, and the metadata of a sign-in that no owner has set up.
-var elsewhere = []string{"/", "/.well-known/http-message-signatures-directory", "/.well-known/oauth-protected-resource/mcp/:tenant_id", "/portal/open", "/sign-in/code", "/sign-in/link", "/console/sign-in/code", "/console/setup/totp", "/t/:tenant_id/keys/:key_id/created", "/t/:tenant_id/changes", "/sso/:sso_tenant", "/sso/:sso_tenant/again", "/sso/:sso_tenant/callback"}
+var elsewhere = []string{"/", "/links/:token", "/.well-known/http-message-signatures-directory", "/.well-known/oauth-protected-resource/mcp/:tenant_id", "/portal/open", "/sign-in/code", "/sign-in/link", "/console/sign-in/code", "/console/setup/totp", "/t/:tenant_id/keys/:key_id/created", "/t/:tenant_id/changes", "/sso/:sso_tenant", "/sso/:sso_tenant/again", "/sso/:sso_tenant/callback"}
 
 // forSignedIn are pages that show what they are about to who is signed in, unless operators open them to everybody.
 var forSignedIn = []string{"/status"}

@@ -28,6 +28,11 @@ func (m *Maintenance) eraseTenants(ctx context.Context) error {
 		} else if !erased {
 			continue
 		}
+		if erased, err := m.erasePayloads(ctx, tenantID); err != nil {
+			return err
+		} else if !erased {
+			continue
+		}
 		done, err := maintenance.EraseTenant(ctx, m.db, tenantID, eraseMost, func(took time.Duration) error {
 			loop.Sleep(ctx, took)
 			return ctx.Err()

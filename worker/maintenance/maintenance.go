@@ -29,6 +29,7 @@ type Config struct {
 	Registry prometheus.Registerer // nil: metrics are not exported
 	Changed  func(id.UUID)         // gets the endpoints whose state changed
 	History  *history.Keeper       // nil: history stays in the database
+	Objects  history.Store         // has the data of large events; nil: none
 	Keys     *seal.Ring            // with Post
 	BaseURL  string                // with Post
 	Post     subscriptions.Post    // nil: AI clients are not told what they did not get
@@ -42,6 +43,7 @@ type Maintenance struct {
 	assessing *loop.Asked
 	changed   func(id.UUID)
 	history   *history.Keeper // nil: off
+	objects   history.Store   // nil: off
 	keys      *seal.Ring
 	baseURL   string
 	post      subscriptions.Post // nil: off
@@ -57,6 +59,7 @@ func New(c Config) *Maintenance {
 		assessing: loop.NewAsked(),
 		changed:   c.Changed,
 		history:   c.History,
+		objects:   c.Objects,
 		keys:      c.Keys,
 		baseURL:   c.BaseURL,
 		post:      c.Post,
@@ -93,6 +96,7 @@ func (m *Maintenance) jobs() []loop.Job {
 		{Name: "reconcile the ledger", Every: reconcileEvery, Do: m.reconcile},
 		{Name: "notices of quotas", Every: quotasEvery, Do: m.postQuotaNotices},
 		{Name: "sweep test inboxes", Every: time.Minute, Do: m.sweepInboxes},
+		{Name: "delete large payloads", Every: payloadsEvery, Do: m.sweepPayloads},
 		{Name: "move history", Every: historyEvery, Do: m.moveHistory},
 		{Name: "forget dead workers", Every: time.Hour, Do: m.forgetDeadWorkers},
 	}

@@ -24,7 +24,7 @@ type Sent struct {
 // events are those of the response, unless it is a 207 that lists others.
 func (s *Sender) DeliverBatch(ctx context.Context, to *Destination, events []Message) []Sent {
 	name := db.NewID()
-	b := batch{to: to, now: name.Time(), sent: make([]Sent, len(events)), ids: make([]string, len(events)), wires: map[int64]string{}}
+	b := batch{to: to, now: name.Time(), links: s.links, sent: make([]Sent, len(events)), ids: make([]string, len(events)), wires: map[int64]string{}}
 	b.signing = to.signingAt(b.now)
 	for i, m := range events {
 		b.add(i, m)
@@ -49,6 +49,7 @@ type batch struct {
 	to      *Destination
 	now     time.Time
 	signing signature.Signing
+	links   queue.Links
 	request request
 	events  int
 	sent    []Sent
@@ -73,9 +74,14 @@ func (b *batch) add(i int, m Message) {
 		b.sent[i].Left = true
 		return
 	}
+	a := &queue.Attempt{ID: db.NewID(), StartedAt: b.now, URL: b.to.Masked}
+	if queue.IsReference(m.Event.Event) && !b.to.large {
+		b.sent[i] = Sent{Result: delivery.Result{Failure: delivery.FailTooLarge}, Attempt: a}
+		return
+	}
 	body, kind, content, err := b.render(i, m, key)
 	if err != nil {
-		a := &queue.Attempt{ID: db.NewID(), StartedAt: b.now, URL: b.to.Masked, Error: err.Error()}
+		a.Error = err.Error()
 		b.sent[i] = Sent{Result: delivery.Result{Failure: delivery.FailTransformation}, Attempt: a}
 		b.waits = append(b.waits, key)
 		return
@@ -96,18 +102,23 @@ func (b *batch) add(i int, m Message) {
 func (b *batch) render(i int, m Message, key string) (body []byte, contentType string, content signature.Message, err error) {
 	content = queue.Message(m.Event.Event, m.EventID, m.DeliveryID, b.to.Endpoint)
 	content.FirstID, content.TypeField, content.Bare = m.FirstID, b.to.typeField, b.to.bare
-	text := content.ContentType != ""
-	content.ContentType = "" // a payload that is no JSON is a JSON string
+	own := content.ContentType != "" // a payload that is no JSON is a JSON string, and a link is of this delivery alone
+	if queue.IsReference(m.Event.Event) {
+		content = queue.Linked(content, b.links.Of(m.Event.TenantID, m.Delivery))
+	}
+	content.ContentType = ""
 	one := request{contentType: content.BodyType(b.signing.Format), key: key}
 	if b.to.transformations != nil {
-		if b.used[i], err = b.to.transform(&one, m, b.signing.Format, content); err != nil {
+		if b.used[i], err = b.to.transform(&one, m, b.signing.Format, content, func() string {
+			return b.links.Of(m.Event.TenantID, m.Delivery)
+		}); err != nil {
 			return nil, "", content, err
 		}
 		b.request.method = one.method
 	}
 	switch {
 	case one.body != nil:
-	case text:
+	case own:
 		one.body = signature.AppendBody(nil, b.signing.Format, content)
 	default:
 		one.body = m.Event.render(b.signing.Format, content)

@@ -37,6 +37,7 @@ type Destination struct {
 	wire      string           // how requests are rendered, as stored with attempts
 	headers   []signature.Header
 	timeout   time.Duration
+	large     bool            // it accepts a link in the place of large data
 	traced    bool            // requests carry the context of the event's trace
 	batch     *endpoint.Batch // several events share a request; nil: each has its own
 
@@ -101,6 +102,7 @@ func newDestination(f endpoints.Facts, transport transport) (*Destination, error
 		timeout:   time.Duration(settings.TimeoutSeconds) * time.Second,
 		traced:    settings.SendTraceparent,
 		batch:     settings.Batch(),
+		large:     settings.LargePayloads == endpoint.LinkLarge,
 		typeField: settings.TypeField,
 		headers:   fixedHeaders(settings),
 		public:    settings.Public,

@@ -30,6 +30,7 @@ type Sender struct {
 	transports map[endpoint.Kind]transport
 	guard      *guard
 	now        func() time.Time
+	links      queue.Links
 	bot        atomic.Pointer[httpsig.Bot] // signs as the platform; nil: nobody does
 }
 
@@ -39,6 +40,9 @@ func New(policy egress.Policy) *Sender {
 	s.transports, s.guard = newTransports(policy)
 	return s
 }
+
+// UseLinks has deliveries contain signed links. Call it before the first delivery.
+func (s *Sender) UseLinks(l queue.Links) { s.links = l }
 
 // Message is one event for one endpoint in one attempt.
 type Message struct {
@@ -61,13 +65,21 @@ func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (deliv
 	content := queue.Message(m.Event.Event, m.EventID, m.DeliveryID, to.Endpoint)
 	content.FirstID, content.TypeField, content.Bare = m.FirstID, to.typeField, to.bare
 	signing := to.signingAt(now)
+	large := queue.IsReference(m.Event.Event)
+	if large {
+		if !to.large {
+			return delivery.Result{Failure: delivery.FailTooLarge}, a
+		}
+		content = queue.Linked(content, s.links.Of(m.Event.TenantID, m.Delivery))
+	}
 	r := &request{contentType: content.BodyType(signing.Format)}
 	if m.Event.Key != nil {
 		r.key = *m.Event.Key
 	}
 	wire := to.wire
 	if to.transformations != nil {
-		used, err := to.transform(r, m, signing.Format, content)
+		link := func() string { return s.links.Of(m.Event.TenantID, m.Delivery) }
+		used, err := to.transform(r, m, signing.Format, content, link)
 		if err != nil {
 			a.Error = err.Error()
 			return delivery.Result{Failure: delivery.FailTransformation}, a
@@ -76,7 +88,9 @@ func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (deliv
 			wire = to.wireWith(used)
 		}
 	}
-	if r.body == nil {
+	if r.body == nil && large {
+		r.body = signature.AppendBody(nil, signing.Format, content) // its link is of this delivery alone
+	} else if r.body == nil {
 		r.body = m.Event.render(signing.Format, content)
 	}
 	body := r.body
@@ -161,7 +175,7 @@ func (s *Sender) ask(to *Destination, ID id.UUID, kind string, data json.RawMess
 		signGet:     func(u *url.URL) []signature.Header { return s.botHeaders(to, u, now) },
 	}
 	if shaped {
-		_, _ = to.transform(r, Message{Event: &Payload{Event: &sql.Event{}}, Version: math.MaxInt64}, signing.Format, m)
+		_, _ = to.transform(r, Message{Event: &Payload{Event: &sql.Event{}}, Version: math.MaxInt64}, signing.Format, m, s.links.Example)
 	}
 	if r.body == nil {
 		r.body = signature.AppendBody(nil, signing.Format, m)

@@ -7,13 +7,14 @@ import (
 
 // transform makes a request's content by the endpoint's transformation. used is its version; 0: the event is sent as
 // its format says.
-func (t *Destination) transform(r *request, m Message, f signature.Format, content signature.Message) (used int64, err error) {
+func (t *Destination) transform(r *request, m Message, f signature.Format, content signature.Message, link func() string) (used int64, err error) {
 	out, used, err := t.transformations.Render(m.Version, transform.Input{
 		Message:  content,
 		Format:   f,
 		Key:      r.key,
 		Channels: m.Event.Channels,
 		JSON:     t.batch != nil,
+		Link:     link,
 	})
 	if err != nil || used == 0 {
 		return 0, err
