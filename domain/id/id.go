@@ -40,6 +40,7 @@ const (
 	Pause      Kind = "pse"
 	Request    Kind = "req"
 	Received   Kind = "rcv" // a request that a test inbox received
+	Source     Kind = "src"
 )
 
 // UUID is the 16 bytes of an id. The zero value means "none".
