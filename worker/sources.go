@@ -127,7 +127,7 @@ func (r *sourceReader) reasonOf(err error) string {
 	case errors.As(err, &failed):
 		return "Reading failed: " + failed.Error() + "."
 	case errors.Is(err, sources.ErrRecreated):
-		return "Reading failed: " + err.Error() + "."
+		return "Reading failed: " + sources.ErrRecreated.Error() + "."
 	case !db.IsUnavailable(err):
 		r.log.Warn("a source could not be read; it is tried again", "source", id.Source.Format(r.ID), "error", err)
 	}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -217,14 +218,14 @@ func TestTwoReadersOfOneTopicStoreEachRecordOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The same once more, and from a worker that was declared dead.
-	if err := of[0].Take(t.Context(), h.db, record, source.Moves{0: {From: 5, To: 6}}); err != sources.ErrLost {
+	if err := of[0].Take(t.Context(), h.db, record, source.Moves{0: {From: 5, To: 6}}); !errors.Is(err, sources.ErrLost) {
 		t.Errorf("a record is taken twice: %v", err)
 	}
 	h.exec("UPDATE workers SET dead = true WHERE id = $1", first)
 	if own := claim(second); len(own) != 1 || own[0].ID != made.ID {
 		t.Fatal("a dead worker's source has no new reader")
 	}
-	if err := of[0].Take(t.Context(), h.db, record, source.Moves{0: {From: 6, To: 7}}); err != sources.ErrLost {
+	if err := of[0].Take(t.Context(), h.db, record, source.Moves{0: {From: 6, To: 7}}); !errors.Is(err, sources.ErrLost) {
 		t.Errorf("a worker that was declared dead takes a record: %v", err)
 	}
 	if n := h.count("SELECT count(*) FROM outbox"); n != 1 {
@@ -255,7 +256,7 @@ func TestARecordThatTheTopicDeletedIsCounted(t *testing.T) {
 	if next, err := at(4, 10); next != 4 || err != nil || h.sourceOf(tenant, made.ID).State.Missed != 4 {
 		t.Errorf("continues at %d, %v", next, err)
 	}
-	if _, err := at(0, 2); err != sources.ErrRecreated {
+	if _, err := at(0, 2); !errors.Is(err, sources.ErrRecreated) {
 		t.Errorf("a topic that was created again: %v", err)
 	}
 }

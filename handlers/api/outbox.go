@@ -11,15 +11,16 @@ import (
 	"posthorn/handlers"
 )
 
-// listRejected lists events that were emitted in SQL and rejected.
+// listRejected lists events that were emitted in SQL, and messages of sources, that were rejected.
 func (a *api) listRejected(c *handlers.Call) error {
-	return list(c, handlers.List{Name: "outbox-rejected"}, func(q *db.Tx, p handlers.Page) (show.Page[show.Rejected], error) {
-		return deliveries.ListRejected(c.Ctx(), q, deliveries.RejectedFilter{Tenant: c.Actor.Tenant}, p.Range)
+	l := handlers.List{Name: "outbox-rejected", Filters: []handlers.Filter{handlers.BySource}}
+	return list(c, l, func(q *db.Tx, p handlers.Page) (show.Page[show.Rejected], error) {
+		return deliveries.ListRejected(c.Ctx(), q, deliveries.RejectedFilter{Tenant: c.Actor.Tenant, Source: p.Source}, p.Range)
 	}, rejectedView)
 }
 
 func rejectedView(r show.Rejected) RejectedEvent {
-	return RejectedEvent{
+	v := RejectedEvent{
 		ID:             id.Event.Format(r.ID),
 		Type:           r.Type,
 		Size:           r.Size,
@@ -30,6 +31,11 @@ func rejectedView(r show.Rejected) RejectedEvent {
 		Key:            orNullText(r.Key),
 		IdempotencyKey: orNullText(r.IdempotencyKey),
 	}
+	v.SourceID.SetNull()
+	if !r.SourceID.IsZero() {
+		v.SourceID.Set(id.Source.Format(r.SourceID))
+	}
+	return v
 }
 
 // retryRejected returns a rejected event to the relay, after its cause was fixed.

@@ -47,6 +47,7 @@ type Deps struct {
 // Tester connects to the receiver of an endpoint step by step.
 type Tester interface {
 	Test(ctx context.Context, f endpoints.Facts) ([]show.ConnectionStep, error)
+	handlers.Sampler
 	mcp.Poster
 }
 
@@ -226,6 +227,15 @@ func (a *api) endpointRoutes() []handlers.Route {
 
 		route("GET", "/subscriptions", access.WebhooksRead, a.listSubscriptions),
 		slow(route("DELETE", "/subscriptions/:subscription_id", access.WebhooksWrite, a.revokeSubscription), connectionTime),
+
+		route("POST", "/sources", access.WebhooksWrite, a.createSource),
+		route("GET", "/sources", access.WebhooksRead, a.listSources),
+		route("GET", "/sources/:source_id", access.WebhooksRead, a.getSource),
+		route("PATCH", "/sources/:source_id", access.WebhooksWrite, a.updateSource),
+		route("DELETE", "/sources/:source_id", access.WebhooksWrite, a.deleteSource),
+		route("POST", "/sources/:source_id/pause", access.WebhooksWrite, a.pauseSource),
+		route("POST", "/sources/:source_id/resume", access.WebhooksWrite, a.resumeSource),
+		slow(largeBody(route("POST", "/sources/:source_id/test", access.WebhooksWrite, a.testSource), maxTestBody), connectionTime),
 
 		route("POST", "/listeners", access.WebhooksWrite, a.createListener),
 		route("POST", "/listeners/:endpoint_id/answers", access.WebhooksWrite, a.answerDelivery),
