@@ -8372,7 +8372,7 @@ func (c *Client) RotateSigningKeys(ctx context.Context, body RotateSigningKeysIn
 
 // ListSources: list sources.
 //
-// GET /sources, scope webhooks:read
+// GET /sources, scope events:read
 func (c *Client) ListSources(ctx context.Context, params ListSourcesParams) (SourcePage, error) {
 	r := newRequest(http.MethodGet, "/sources")
 	r.setQuery("limit", params.Limit)
@@ -8386,7 +8386,7 @@ func (c *Client) ListSources(ctx context.Context, params ListSourcesParams) (Sou
 // A Kafka topic, a RabbitMQ queue, or an Amazon SQS queue whose messages become events; see /docs/sources. It is read immediately. A message is
 // acknowledged to the broker after it is stored.
 //
-// POST /sources, scope webhooks:write
+// POST /sources, scope events:write
 func (c *Client) CreateSource(ctx context.Context, body SourceInput) (Source, error) {
 	r := newRequest(http.MethodPost, "/sources")
 	r.body = body
@@ -8397,7 +8397,7 @@ func (c *Client) CreateSource(ctx context.Context, body SourceInput) (Source, er
 //
 // Its queue is not read any more. What was rejected stays until it is discarded.
 //
-// DELETE /sources/{source_id}, scope webhooks:write
+// DELETE /sources/{source_id}, scope events:write
 func (c *Client) DeleteSource(ctx context.Context, sourceID SourceID) error {
 	r := newRequest(http.MethodDelete, "/sources/%s", sourceID)
 	return c.finish(ctx, r)
@@ -8405,7 +8405,7 @@ func (c *Client) DeleteSource(ctx context.Context, sourceID SourceID) error {
 
 // GetSource: read a source.
 //
-// GET /sources/{source_id}, scope webhooks:read
+// GET /sources/{source_id}, scope events:read
 func (c *Client) GetSource(ctx context.Context, sourceID SourceID) (Source, error) {
 	r := newRequest(http.MethodGet, "/sources/%s", sourceID)
 	return result[Source](ctx, c, r)
@@ -8416,7 +8416,7 @@ func (c *Client) GetSource(ctx context.Context, sourceID SourceID) (Source, erro
 // Only the given fields change. Messages that were taken before and are not events yet get the new mapping. A source that leads to another queue
 // or topic begins there as a new one does.
 //
-// PATCH /sources/{source_id}, scope webhooks:write
+// PATCH /sources/{source_id}, scope events:write
 func (c *Client) UpdateSource(ctx context.Context, sourceID SourceID, body SourcePatch) (Source, error) {
 	r := newRequest(http.MethodPatch, "/sources/%s", sourceID)
 	r.body = body
@@ -8427,7 +8427,7 @@ func (c *Client) UpdateSource(ctx context.Context, sourceID SourceID, body Sourc
 //
 // Its messages wait in the broker. Pausing a paused source changes nothing.
 //
-// POST /sources/{source_id}/pause, scope webhooks:write
+// POST /sources/{source_id}/pause, scope events:write
 func (c *Client) PauseSource(ctx context.Context, sourceID SourceID) (Source, error) {
 	r := newRequest(http.MethodPost, "/sources/%s/pause", sourceID)
 	return result[Source](ctx, c, r)
@@ -8437,7 +8437,7 @@ func (c *Client) PauseSource(ctx context.Context, sourceID SourceID) (Source, er
 //
 // It is read on from where it was. Resuming an active source changes nothing.
 //
-// POST /sources/{source_id}/resume, scope webhooks:write
+// POST /sources/{source_id}/resume, scope events:write
 func (c *Client) ResumeSource(ctx context.Context, sourceID SourceID) (Source, error) {
 	r := newRequest(http.MethodPost, "/sources/%s/resume", sourceID)
 	return result[Source](ctx, c, r)
@@ -8450,7 +8450,7 @@ func (c *Client) ResumeSource(ctx context.Context, sourceID SourceID) (Source, e
 // Brokers count what they deliver: a queue that moves messages elsewhere after some deliveries counts this one, too. Requires a key with
 // `events:read`, too.
 //
-// POST /sources/{source_id}/test, scope webhooks:write
+// POST /sources/{source_id}/test, scope events:write
 func (c *Client) TestSource(ctx context.Context, sourceID SourceID, body SourceTestInput) (SourceTest, error) {
 	r := newRequest(http.MethodPost, "/sources/%s/test", sourceID)
 	r.body = body

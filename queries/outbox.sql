@@ -20,12 +20,15 @@ SELECT o.id, o.tenant_id, o.type, o.data, o.key, o.channels, o.version, o.occurr
 FROM outbox o WHERE o.id = @id;
 
 -- name: OutboxSize :one
--- How many rows wait, counted up to a bound, and for how long the oldest has.
+-- How many rows wait, counted up to a bound, and for how long the oldest has. What of a source waits for a quota is left
+-- out.
 SELECT count(*) AS n, coalesce(extract(epoch FROM now() - posthorn.created_at((array_agg(o.id ORDER BY o.id))[1])), 0)::double precision AS lag_seconds
-FROM (SELECT id FROM outbox ORDER BY id LIMIT 100000) o;
+FROM (SELECT id FROM outbox WHERE source_id IS NULL OR tries = 0 ORDER BY id LIMIT 100000) o;
 
 -- name: CountRejected :one
-SELECT count(*) FROM (SELECT 1 FROM outbox_rejected LIMIT 100000) r;
+-- Events that were emitted in SQL, and messages of sources.
+SELECT (SELECT count(*) FROM (SELECT 1 FROM outbox_rejected WHERE source_id IS NULL LIMIT 100000) e) AS events,
+	(SELECT count(*) FROM (SELECT 1 FROM outbox_rejected WHERE source_id IS NOT NULL LIMIT 100000) m) AS messages;
 
 -- name: ListRejected :many
 -- Of one tenant or, for the console, of all, without their data. An unknown tenant has no name.

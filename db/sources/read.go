@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
+	"posthorn/domain/notice"
 	"posthorn/domain/source"
 )
 
@@ -239,6 +241,38 @@ func (c Claimed) Note(ctx context.Context, d *db.DB, reason string, waiting *int
 	})
 }
 
+// Tell tells tenants of sources that fail, or fall behind, for long: once for each time that it begins.
+func Tell(ctx context.Context, d *db.DB, now time.Time) error {
+	_, err := d.Periodic(ctx, "sources", time.Minute, func(q *sql.Queries) error {
+		rows, err := q.SourcesToTell(ctx, source.FailingTold.Seconds())
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			s := StateOf(row)
+			why := s.Told(now)
+			if why == "" {
+				continue
+			}
+			details := notice.SourceDetails{Source: id.Source.Format(row.ID), Name: row.Name, URL: row.URL, Reason: row.Reason, Since: s.FailingSince}
+			if why == "behind" {
+				details.Reason, details.Behind, details.Since = "More messages arrive than are taken.", true, s.BehindSince
+				details.Waiting = *row.Waiting
+			}
+			if _, err := accounts.PostNotice(ctx, q, accounts.Notice{
+				Tenant:  row.TenantID,
+				Kind:    notice.SourceFailing,
+				Key:     string(notice.SourceFailing) + ":" + details.Source + ":" + why + ":" + details.Since.UTC().Format(time.RFC3339),
+				Details: details,
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
 // Mappings reads the mappings of the sources of some rows of the outbox, by source. A source that was deleted is
 // missing.
 func Mappings(ctx context.Context, d *db.DB, rows []sql.Outbox) (map[id.UUID]string, error) {
@@ -262,11 +296,16 @@ func Mappings(ctx context.Context, d *db.DB, rows []sql.Outbox) (map[id.UUID]str
 	return of, err
 }
 
-// Forget deletes what is known of messages that no broker delivers again. It returns how many there were.
-func Forget(ctx context.Context, d *db.DB, most int32) (n int64, err error) {
-	_, err = d.Periodic(ctx, "source messages", time.Minute, func(q *sql.Queries) error {
-		n, err = q.ForgetMessages(ctx, source.KeptDays, most)
-		return err
-	})
-	return n, err
+// Forget deletes what is known of messages that no broker delivers again, some in each transaction.
+func Forget(ctx context.Context, d *db.DB, most int32) error {
+	for {
+		var n int64
+		did, err := d.Periodic(ctx, "source messages", 0, func(q *sql.Queries) (err error) {
+			n, err = q.ForgetMessages(ctx, source.KeptDays, most)
+			return err
+		})
+		if err != nil || !did || n < int64(most) {
+			return err
+		}
+	}
 }

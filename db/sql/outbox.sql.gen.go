@@ -13,14 +13,21 @@ import (
 )
 
 const CountRejected = `-- name: CountRejected :one
-SELECT count(*) FROM (SELECT 1 FROM outbox_rejected LIMIT 100000) r
+SELECT (SELECT count(*) FROM (SELECT 1 FROM outbox_rejected WHERE source_id IS NULL LIMIT 100000) e) AS events,
+	(SELECT count(*) FROM (SELECT 1 FROM outbox_rejected WHERE source_id IS NOT NULL LIMIT 100000) m) AS messages
 `
 
-func (q *Queries) CountRejected(ctx context.Context) (int64, error) {
+type CountRejectedRow struct {
+	Events   int64
+	Messages int64
+}
+
+// Events that were emitted in SQL, and messages of sources.
+func (q *Queries) CountRejected(ctx context.Context) (CountRejectedRow, error) {
 	row := q.db.QueryRow(ctx, CountRejected)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	var i CountRejectedRow
+	err := row.Scan(&i.Events, &i.Messages)
+	return i, err
 }
 
 const DeleteOutbox = `-- name: DeleteOutbox :exec
@@ -133,7 +140,7 @@ func (q *Queries) NotifyOutbox(ctx context.Context) error {
 
 const OutboxSize = `-- name: OutboxSize :one
 SELECT count(*) AS n, coalesce(extract(epoch FROM now() - posthorn.created_at((array_agg(o.id ORDER BY o.id))[1])), 0)::double precision AS lag_seconds
-FROM (SELECT id FROM outbox ORDER BY id LIMIT 100000) o
+FROM (SELECT id FROM outbox WHERE source_id IS NULL OR tries = 0 ORDER BY id LIMIT 100000) o
 `
 
 type OutboxSizeRow struct {
@@ -141,7 +148,8 @@ type OutboxSizeRow struct {
 	LagSeconds float64
 }
 
-// How many rows wait, counted up to a bound, and for how long the oldest has.
+// How many rows wait, counted up to a bound, and for how long the oldest has. What of a source waits for a quota is left
+// out.
 func (q *Queries) OutboxSize(ctx context.Context) (OutboxSizeRow, error) {
 	row := q.db.QueryRow(ctx, OutboxSize)
 	var i OutboxSizeRow
