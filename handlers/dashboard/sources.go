@@ -28,19 +28,13 @@ func (a *dashboard) sourceRoutes() []handlers.Route {
 		page("POST", "/sources", access.ManageKeys, a.createSource),
 		page("GET", "/sources/:source_id", access.ManageKeys, a.showSource),
 		page("POST", "/sources/:source_id/settings", access.ManageKeys, a.changeSource),
-		withMessage(page("POST", "/sources/:source_id/mapping/try", access.ManageKeys, a.tryMapping)),
+		large(page("POST", "/sources/:source_id/mapping/try", access.ManageKeys, a.tryMapping)),
 		page("POST", "/sources/:source_id/pause", access.ManageKeys, a.pauseSource),
 		page("POST", "/sources/:source_id/resume", access.ManageKeys, a.resumeSource),
 		page("POST", "/sources/:source_id/delete", access.ManageKeys, a.deleteSource),
 		page("POST", "/sources/:source_id/rejected/:rejected_id/retry", access.ManageKeys, a.retryMessage),
 		page("POST", "/sources/:source_id/rejected/:rejected_id/discard", access.ManageKeys, a.discardMessage),
 	}
-}
-
-// withMessage is a form with a message.
-func withMessage(r handlers.Route) handlers.Route {
-	r.MaxBody = 4 << 20
-	return r
 }
 
 // shownRejected is how many rejected messages the page of a source shows.
