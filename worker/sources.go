@@ -218,9 +218,7 @@ func (r *sourceReader) room(ctx context.Context, patience time.Duration) (bool, 
 // batch receives messages, stores them, and acknowledges them. Storing is tried until it succeeds: the broker still has
 // the messages.
 func (r *sourceReader) batch(ctx context.Context, from send.Receiver) (took bool, err error) {
-	waiting, cancel := context.WithTimeout(ctx, source.Wait)
-	messages, moves, err := from.Receive(waiting)
-	cancel()
+	messages, moves, err := from.Receive(ctx, source.Wait)
 	if err != nil || len(messages) == 0 {
 		return false, err
 	}

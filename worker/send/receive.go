@@ -22,9 +22,8 @@ type Begin func(ctx context.Context, of map[int32]source.Bounds) (next map[int32
 type Receiver interface {
 	// Open connects.
 	Open(ctx context.Context, begin Begin) error
-	// Receive waits for messages until the context ends. Without messages it returns none and no error. moves is nil for
-	// a queue.
-	Receive(ctx context.Context) (messages []source.Message, moves source.Moves, err error)
+	// Receive waits for messages for so long. Without messages it returns none and no error. moves is nil for a queue.
+	Receive(ctx context.Context, wait time.Duration) (messages []source.Message, moves source.Moves, err error)
 	// Acknowledge tells the broker that what Receive returned last is stored.
 	Acknowledge(ctx context.Context, messages []source.Message) error
 	// Waiting is how many messages the broker has that were not received.
@@ -117,9 +116,7 @@ func (ts *Tester) sample(ctx context.Context, of source.Settings) (*source.Messa
 	if err != nil || empty {
 		return nil, inTime(bounded, err)
 	}
-	waiting, done := context.WithTimeout(bounded, source.Wait)
-	defer done()
-	messages, _, err := r.Receive(waiting)
+	messages, _, err := r.Receive(bounded, source.Wait)
 	for i := range messages {
 		if !messages[i].Control {
 			return &messages[i], nil

@@ -174,8 +174,10 @@ func (r *kafkaReceiver) bounds(ctx context.Context) (map[int32]source.Bounds, er
 	return of, nil
 }
 
-func (r *kafkaReceiver) Receive(ctx context.Context) ([]source.Message, source.Moves, error) {
-	fetches := r.client.PollRecords(ctx, r.most)
+func (r *kafkaReceiver) Receive(ctx context.Context, wait time.Duration) ([]source.Message, source.Moves, error) {
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	fetches := r.client.PollRecords(waiting, r.most)
 	var err error
 	fetches.EachError(func(_ string, _ int32, e error) {
 		if !errors.Is(e, context.DeadlineExceeded) && !errors.Is(e, context.Canceled) {

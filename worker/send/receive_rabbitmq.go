@@ -82,7 +82,9 @@ func (r *rabbitReceiver) failed(err error) error {
 // errLargeMessage says that a message is larger than any that is taken.
 var errLargeMessage = &ReceiveError{fmt.Sprintf("the first message of the queue is larger than %d MiB. Remove it from the queue", source.MaxMessage>>20)}
 
-func (r *rabbitReceiver) Receive(ctx context.Context) (messages []source.Message, _ source.Moves, err error) {
+func (r *rabbitReceiver) Receive(ctx context.Context, wait time.Duration) (messages []source.Message, _ source.Moves, err error) {
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
 	size := 0
 	for size < source.MaxMessage && len(messages) < r.most {
 		var d amqp.Delivery
@@ -97,7 +99,7 @@ func (r *rabbitReceiver) Receive(ctx context.Context) (messages []source.Message
 		} else {
 			select {
 			case d, open = <-r.deliveries:
-			case <-ctx.Done():
+			case <-waiting.Done():
 				if r.meter.isFull() {
 					return nil, nil, errLargeMessage
 				}

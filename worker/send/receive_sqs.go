@@ -65,12 +65,10 @@ type sqsReceived struct {
 	} `json:"MessageAttributes"`
 }
 
-// Receive waits for some messages, and then reads more in requests side by side while there are more.
-func (r *sqsReceiver) Receive(ctx context.Context) ([]source.Message, source.Moves, error) {
-	messages, err := r.receive(ctx, int(source.Wait.Seconds()), sqsMaxBatch)
-	if ctx.Err() != nil {
-		return messages, nil, nil
-	}
+// Receive waits for some messages, and then reads more in requests side by side while there are more. A request that is
+// broken off can hide messages, so each has more time than it needs.
+func (r *sqsReceiver) Receive(ctx context.Context, wait time.Duration) ([]source.Message, source.Moves, error) {
+	messages, err := r.receive(ctx, int(wait.Seconds()), sqsMaxBatch)
 	size := 0
 	for _, m := range messages {
 		size += len(m.Text)
@@ -103,6 +101,8 @@ func (r *sqsReceiver) receive(ctx context.Context, wait int, most int64) ([]sour
 	if r.sample {
 		in["VisibilityTimeout"], in["WaitTimeSeconds"] = 0, min(wait, 2)
 	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(wait)*time.Second+sqsOpen)
+	defer cancel()
 	var out struct {
 		Messages []sqsReceived `json:"Messages"`
 	}
