@@ -9,8 +9,8 @@ import (
 	"posthorn/domain/source"
 )
 
-// Sampler receives one message of a source without acknowledging it; nil: there is none. If the queue can't be read, the
-// error is a *fault.Error with the code source_unreachable.
+// Sampler receives one message of a source without acknowledging it; nil: there is none. If the queue can't be read,
+// the error is a *fault.Error with the code source_unreachable.
 type Sampler interface {
 	Sample(ctx context.Context, of source.Settings) (*source.Message, error)
 }

@@ -36,8 +36,8 @@ type sourceReader struct {
 	done  chan struct{}
 }
 
-// readSources reads the sources that this worker has claimed, until the context ends. What a reader has received and not
-// stored then is delivered again.
+// readSources reads the sources that this worker has claimed, until the context ends. What a reader has received and
+// not stored then is delivered again.
 func (w *Worker) readSources(ctx context.Context) {
 	running := map[id.UUID]*sourceReader{}
 	slots := make(chan struct{}, sourcesAtOnce)
@@ -63,8 +63,8 @@ func (w *Worker) readSources(ctx context.Context) {
 	}
 }
 
-// adjustReaders stops the readers of sources that are no longer this worker's or were changed, and starts those that are
-// missing.
+// adjustReaders stops the readers of sources that are no longer this worker's or were changed, and starts those that
+// are missing.
 func (w *Worker) adjustReaders(ctx context.Context, running map[id.UUID]*sourceReader, own []sources.Claimed, slots chan struct{}) {
 	wanted := make(map[id.UUID]sources.Claimed, len(own))
 	for _, c := range own {

@@ -58,7 +58,8 @@ func settleOutbox(ctx context.Context, q *sql.Queries, rows []sql.Outbox, errs [
 		temporary := errs[i] != nil && (e == nil || passing || e.Kind == fault.Internal)
 		switch {
 		case errs[i] == nil:
-		// Nothing is wrong with a message of a source that waits for a quota: until then its source takes only some more.
+		// Nothing is wrong with a message of a source that waits for a quota: until then its source takes only some
+		// more.
 		case temporary && (row.Tries < maxRelayTries || passing && row.SourceID != nil):
 			later = append(later, row.ID)
 			continue

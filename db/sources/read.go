@@ -129,8 +129,8 @@ func (c Claimed) Positions(ctx context.Context, d *db.DB, of map[int32]source.Bo
 	return next, err
 }
 
-// Take stores messages for the relay, each once whatever the broker delivers, and moves the positions of a topic, in one
-// transaction. moves is nil for a queue. Once it returns, the messages can be acknowledged.
+// Take stores messages for the relay, each once whatever the broker delivers, and moves the positions of a topic, in
+// one transaction. moves is nil for a queue. Once it returns, the messages can be acknowledged.
 func (c Claimed) Take(ctx context.Context, d *db.DB, messages []source.Message, moves source.Moves) error {
 	return c.hold(ctx, d, func(q *sql.Queries) error {
 		if moves == nil {
@@ -249,7 +249,7 @@ func Tell(ctx context.Context, d *db.DB, now time.Time) error {
 			return err
 		}
 		for _, row := range rows {
-			s := StateOf(row)
+			s := stateOf(row)
 			why := s.Told(now)
 			if why == "" {
 				continue

@@ -199,7 +199,7 @@ func (s Store) audit(ctx context.Context, q *sql.Queries, action string, row sql
 
 func (s Store) show(row sql.Source) (show.Source, error) {
 	settings, err := Settings(row, s.Keys)
-	return show.Source{ID: row.ID, Settings: settings, State: StateOf(row), CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt}, err
+	return show.Source{ID: row.ID, Settings: settings, State: stateOf(row), CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt}, err
 }
 
 // Settings are the settings of a stored source, with its connection opened.
@@ -215,8 +215,8 @@ func Settings(row sql.Source, ring *seal.Ring) (source.Settings, error) {
 	return s, nil
 }
 
-// StateOf is how a stored source is.
-func StateOf(row sql.Source) source.State {
+// stateOf is how a stored source is.
+func stateOf(row sql.Source) source.State {
 	return source.State{
 		PausedAt:     db.OrZero(row.PausedAt),
 		FailingSince: db.OrZero(row.FailingSince),

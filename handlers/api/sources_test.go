@@ -73,11 +73,13 @@ func TestASourceOfEachKindIsChecked(t *testing.T) {
 		`{"name":"a","kind":"kafka"}`: "source_connection_missing",
 		`{"name":"a","kind":"sqs","kafka":{"bootstrap_servers":["b.example.com:9092"],"topic":"a"}}`:                                                           "kafka_unwanted",
 		`{"name":"a","kind":"kafka","kafka":{"bootstrap_servers":["10.0.0.1:9092"],"topic":"a"}}`:                                                              "server_refused",
-		`{"name":"a","kind":"rabbitmq","rabbitmq":{"url":"amqps://127.0.0.1","queue":"q","username":"u","password":"p"}}`:                                      "server_refused",
+		`{"name":"a","kind":"rabbitmq","rabbitmq":{"url":"amqps://10.0.0.1","queue":"q","username":"u","password":"p"}}`:                                       "server_refused",
 		`{"name":"a","kind":"sqs","sqs":{"queue_url":"https://169.254.169.254/1/q","region":"eu-west-1","access_key_id":"a","secret_access_key":"b"}}`:         "endpoint_url_refused",
 		`{"name":"a","kind":"sqs","start":"oldest","sqs":{"queue_url":"https://sqs.eu-west-1.amazonaws.com/1/q","access_key_id":"a","secret_access_key":"b"}}`: "source_start_unknown",
 	} {
-		w.do("POST", "/api/v1/sources", acme.key, body).problem(http.StatusBadRequest, code)
+		if got := w.do("POST", "/api/v1/sources", acme.key, body).want(http.StatusBadRequest).text("code"); got != code {
+			t.Errorf("%s: %s, want %s", body, got, code)
+		}
 	}
 	for i := range source.MaxSources - 2 {
 		w.do("POST", "/api/v1/sources", acme.key, strings.Replace(kafkaSource, "orders", strings.Repeat("x", i+1), 1)).want(http.StatusCreated)
@@ -104,7 +106,7 @@ func TestAMappingIsTriedOnAMessage(t *testing.T) {
 	if p, ok := problem.(map[string]any); !ok || p["code"] != "mapping_failed" || event != nil {
 		t.Errorf("%v, %v", event, problem)
 	}
-	w.do("POST", path, acme.key, `{"message":{"text":"{}"},"mapping":"body +"}`).problem(http.StatusBadRequest, "mapping_invalid")
+	w.do("POST", path, acme.key, `{"message":{"text":"{}"},"mapping":"body +"}`).problem(http.StatusBadRequest, "mapping_invalid", "mapping")
 	w.do("POST", path, acme.key, `{"message":{"base64":"%"}}`).want(http.StatusBadRequest)
 	w.do("POST", path, w.scoped(acme, access.EventsWrite), `{"message":{}}`).problem(http.StatusForbidden, "scope_missing")
 
@@ -121,7 +123,7 @@ func TestAMappingIsTriedOnAMessage(t *testing.T) {
 		t.Errorf("%v, %v", event, problem)
 	}
 	w.do("POST", path, acme.key, `{"rejected_id":"evt_01jd0000000000000000000000"}`).want(http.StatusNotFound)
-	w.do("POST", path, acme.key, `{"rejected_id":"evt_01jd0000000000000000000000","message":{}}`).problem(http.StatusBadRequest, "source_sample_twice")
+	w.do("POST", path, acme.key, `{"rejected_id":"evt_01jd0000000000000000000000","message":{}}`).problem(http.StatusBadRequest, "source_sample_twice", "rejected_id")
 	list := w.do("GET", "/api/v1/outbox/rejected?source_id="+sourceID, acme.key, nil).want(http.StatusOK)
 	if got := ids(list); len(got) != 1 || !strings.Contains(string(list.Body), `"source_id":"`+sourceID+`"`) {
 		t.Errorf("%s", list.Body)
@@ -129,7 +131,7 @@ func TestAMappingIsTriedOnAMessage(t *testing.T) {
 	if got := ids(w.do("GET", "/api/v1/outbox/rejected?source_id="+id.Source.Format(db.NewID()), acme.key, nil).want(http.StatusOK)); len(got) != 0 {
 		t.Errorf("another source has %v", got)
 	}
-	w.do("GET", "/api/v1/outbox/rejected?source_id=x", acme.key, nil).problem(http.StatusBadRequest, "id_malformed")
+	w.do("GET", "/api/v1/outbox/rejected?source_id=x", acme.key, nil).problem(http.StatusBadRequest, "id_malformed", "source_id")
 	w.do("POST", "/api/v1/outbox/rejected/"+id.Event.Format(rejected)+"/retry", acme.key, nil).want(http.StatusAccepted)
 	if n := one[int](w, "SELECT count(*)::int FROM outbox WHERE source_id = $1", w.uuid(id.Source, sourceID)); n != 1 {
 		t.Errorf("%d messages are back in the outbox, want 1", n)

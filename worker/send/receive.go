@@ -77,8 +77,8 @@ func (s *Sender) NewReceiver(of source.Settings) (Receiver, error) {
 // sampleTime is how long a sample can take.
 const sampleTime = 20 * time.Second
 
-// Sample receives one message of a queue without acknowledging it, or the newest record of a topic; nil: there is none. If
-// the queue can't be read, the error is a *fault.Error with the code source_unreachable.
+// Sample receives one message of a queue without acknowledging it, or the newest record of a topic; nil: there is none.
+// If the queue can't be read, the error is a *fault.Error with the code source_unreachable.
 func (ts *Tester) Sample(ctx context.Context, of source.Settings) (*source.Message, error) {
 	m, err := ts.sample(ctx, of)
 	var failed *ReceiveError

@@ -150,7 +150,8 @@ func rabbitReceived(d amqp.Delivery, queue string) source.Message {
 	return m
 }
 
-// Acknowledge acknowledges everything up to the last message. The messages before it were acknowledged by earlier calls.
+// Acknowledge acknowledges everything up to the last message. The messages before it were acknowledged by earlier
+// calls.
 func (r *rabbitReceiver) Acknowledge(_ context.Context, messages []source.Message) error {
 	if len(messages) == 0 {
 		return nil
