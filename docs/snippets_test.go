@@ -64,6 +64,8 @@ var proofs = map[string]struct {
 	"docs/ops/ha.md sh":                     {1, "- addresses of an installation; web/e2e/ha_linux_test.go names such servers"},
 	"docs/ops/patroni.yml whole":            {1, "web/e2e/ha_linux_test.go TestAManagedClusterLosesNothing"},
 	"docs/ops/haproxy-postgresql.cfg whole": {1, "web/e2e/ha_linux_test.go TestAManagedClusterLosesNothing"},
+	"docs/sources.md sh":                    {2, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
+	"docs/sources.md cel":                   {1, "docs/sources_test.go TestTheMappingsOfThePageCanBeUsed"},
 	"docs/filters.md cel":                   {1, "docs/filters_test.go TestTheFiltersOfThePageCanBeUsed"},
 
 	"docs/declarative.md sh":                 {1, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
