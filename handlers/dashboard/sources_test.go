@@ -26,17 +26,17 @@ func TestASourceIsManagedOnItsPages(t *testing.T) {
 	tn := w.tenant("A")
 	owner, path := tn.of[access.Owner], tn.path+"/sources"
 	owner.get(path).want(200, "No sources yet")
-	owner.get(path+"/new").want(200, "Create source", "Bootstrap servers", "Queue URL")
+	owner.get(path+"/new").want(200, "Create source", "Bootstrap servers", "Queue URL").keep("source-new")
 	wrong := sourceForm()
 	wrong.Set("mapping", "body +")
 	owner.post(path, wrong).want(http.StatusBadRequest, "Invalid expression", "b.example.com:9092").lacks("secret-1")
 	at := owner.post(path, sourceForm()).to(path + "/src_")
 	owner.get(at).want(200, "kafka://b.example.com:9092/orders", "Messages waiting").lacks("secret-1")
-	owner.get(path).want(200, "orders", "Kafka topic", "active")
+	owner.get(path).want(200, "orders", "Kafka topic", "active").keep("sources")
 	owner.post(path, sourceForm()).want(http.StatusConflict, "has a source of this name")
 
 	// Trying a mapping changes nothing.
-	owner.post(at+"/mapping/try", url.Values{"mapping": {`{"type": "a", "data": message.key}`}, "sample": {`{"text": "{}", "key": "k7"}`}}).want(200, "k7", "Nothing was stored")
+	owner.post(at+"/mapping/try", url.Values{"mapping": {`{"type": "a", "data": message.key}`}, "sample": {`{"text": "{}", "key": "k7"}`}}).want(200, "k7", "Nothing was stored").keep("source-tried")
 	owner.post(at+"/mapping/try", url.Values{"mapping": {`{"type": body.none, "data": 1}`}, "sample": {`{"text": "{}"}`}}).want(200, "No event")
 	owner.post(at+"/mapping/try", url.Values{"mapping": {`body`}, "sample": {`{`}}).want(http.StatusBadRequest, "A sample is JSON")
 	owner.get(at).want(200).lacks("body.none")
@@ -61,7 +61,7 @@ func TestASourceIsManagedOnItsPages(t *testing.T) {
 		w.SQL("INSERT INTO outbox_rejected (id, tenant_id, source_id, type, data, code, detail) VALUES ($1, $2, $3, '', $4, 'not_object', 'It is no object.')",
 			one.String(), tn.id.String(), sourceID.String(), text)
 	}
-	owner.get(at).want(200, "Rejected messages", "It is no object.")
+	owner.get(at).want(200, "Rejected messages", "It is no object.").keep("source")
 	owner.get(at+"?rejected="+id.Event.Format(rejected[0])).want(200, "plain text", "poison")
 	owner.next(at+"/rejected/"+id.Event.Format(rejected[0])+"/retry", nil).want(200, "It is mapped again.")
 	owner.next(at+"/rejected/"+id.Event.Format(rejected[1])+"/discard", nil).want(200, "Discarded the message.").lacks("Rejected messages")

@@ -7,6 +7,7 @@ import (
 	"posthorn/domain/source"
 	"posthorn/domain/words"
 	"posthorn/views/components"
+	"posthorn/views/icons"
 	"posthorn/views/layout"
 )
 
@@ -117,4 +118,16 @@ func (f SourceForm) connectionSummary() []components.Wrong {
 		}
 	}
 	return other.summary()
+}
+
+// messageActions are what can be done with a rejected message.
+func (v SourceView) messageActions(r show.Rejected) []components.MenuItem {
+	rejected := id.Event.Format(r.ID)
+	items := []components.MenuItem{{Label: "Show and try", Icon: icons.Eye, Href: v.href() + "?rejected=" + rejected}}
+	if v.Shell.Looks() {
+		return items
+	}
+	return append(items,
+		components.MenuItem{Label: "Retry message", Icon: icons.Refresh, Action: v.href() + "/rejected/" + rejected + "/retry"},
+		components.MenuItem{Label: "Discard message", Icon: icons.Trash, Opens: "discard-" + rejected, Danger: true})
 }
