@@ -228,3 +228,9 @@ func stateOf(row sql.Source) source.State {
 		Missed:       row.Missed,
 	}
 }
+
+// Counts counts the sources of all tenants.
+func Counts(ctx context.Context, q *sql.Queries) (show.SourceCounts, error) {
+	n, err := q.CountSourceStates(ctx)
+	return show.SourceCounts{Active: n.Active, Paused: n.Paused, Failing: n.Failing, Waiting: n.Waiting}, err
+}

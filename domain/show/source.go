@@ -24,3 +24,9 @@ type SourceTry struct {
 	Body    []byte          // the event as JSON
 	Problem error           // why it becomes no event; a *fault.Error
 }
+
+// SourceCounts are the sources of all tenants.
+type SourceCounts struct{ Active, Paused, Failing, Waiting int64 }
+
+// Any reports whether there are any.
+func (s SourceCounts) Any() bool { return s.Active+s.Paused+s.Failing > 0 }
