@@ -51,6 +51,15 @@ func (c *Client) Subscriptions(ctx context.Context, params ListSubscriptionsPara
 	})
 }
 
+// Sources iterates over the sources of events.
+func (c *Client) Sources(ctx context.Context, params ListSourcesParams) iter.Seq2[Source, error] {
+	return Each(func(cursor *string) ([]Source, Nullable[string], error) {
+		params.Cursor = cursor
+		page, err := c.ListSources(ctx, params)
+		return page.Data, page.NextCursor, err
+	})
+}
+
 // EventDeliveries iterates over the deliveries of one event.
 func (c *Client) EventDeliveries(ctx context.Context, eventID string, params ListEventDeliveriesParams) iter.Seq2[Delivery, error] {
 	return Each(func(cursor *string) ([]Delivery, Nullable[string], error) {

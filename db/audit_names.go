@@ -27,6 +27,7 @@ var auditKinds = map[string]id.Kind{
 	"member":      id.Member,
 	"invitation":  id.Invitation,
 	"portal_link": id.PortalLink,
+	"source":      id.Source,
 	"tenant":      id.Tenant,
 }
 

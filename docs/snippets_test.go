@@ -68,6 +68,8 @@ var proofs = map[string]struct {
 	"docs/ops/scale.md sh":                  {4, "- addresses of an installation, as on the pages that each step links to"},
 	"docs/ops/patroni.yml whole":            {1, "web/e2e/ha_linux_test.go TestAManagedClusterLosesNothing"},
 	"docs/ops/haproxy-postgresql.cfg whole": {1, "web/e2e/ha_linux_test.go TestAManagedClusterLosesNothing"},
+	"docs/sources.md sh":                    {2, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
+	"docs/sources.md cel":                   {1, "docs/sources_test.go TestTheMappingsOfThePageCanBeUsed"},
 	"docs/filters.md cel":                   {1, "docs/filters_test.go TestTheFiltersOfThePageCanBeUsed"},
 
 	"docs/declarative.md sh":                 {1, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},

@@ -91,6 +91,7 @@ var pathKinds = map[string]id.Kind{
 	"secret_id":        id.Secret,
 	"session_id":       id.Session,
 	"share_id":         id.Share,
+	"source_id":        id.Source,
 	TenantParam:        id.Tenant,
 	ConsoleTenantParam: id.Tenant,
 }

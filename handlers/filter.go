@@ -45,6 +45,8 @@ const (
 	ByStoredDay Filter = "stored_day"
 	// ByPrincipal filters subscriptions by who subscribed.
 	ByPrincipal Filter = "principal"
+	// BySource filters rejected messages by their source.
+	BySource Filter = "source_id"
 )
 
 // ByOutcome filters events by what became of them: Page.Chosen[ByOutcome.Name] is one of show.Outcomes.
@@ -272,6 +274,7 @@ var filters = map[Filter]func(r *pageReader, value string){
 			r.refuse("kind", "choice_unknown", mustBe("kind", endpoint.ListedKinds()))
 		}
 	},
+	BySource: func(r *pageReader, value string) { r.id(id.Source, "source_id", value, &r.page.Source) },
 	ByPrincipal: func(r *pageReader, value string) {
 		r.page.Principal = value
 		if err := mcp.CheckPrincipal(value); err != nil {

@@ -75,6 +75,7 @@ type Page struct {
 	Kind      endpoint.Kind    // of an endpoint
 	Action    string
 	Principal string // of a subscription
+	Source    id.UUID
 	Code      string
 	Archived  bool
 	StoredDay time.Time         // the day in storage that the list is of

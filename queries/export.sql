@@ -30,7 +30,7 @@ ORDER BY delivery_id, created_at, id;
 
 -- name: ExportRejected :many
 -- Entries of the outbox that became no event: bounded as ExportEvents is. Data over the limit of an event is left out.
-SELECT y.id, y.tenant_id, ''::text AS tenant, y.type, y.size, y.key, y.idempotency_key, y.code, y.detail, y.rejected_at, (CASE WHEN y.size <= @bytes::bigint THEN y.data ELSE 'null' END)::bytea AS data FROM (
+SELECT y.id, y.tenant_id, ''::text AS tenant, y.type, y.size, y.key, y.idempotency_key, y.code, y.detail, y.rejected_at, (CASE WHEN y.size <= @bytes::bigint THEN y.data ELSE 'null' END)::bytea AS data, y.source_id FROM (
 	SELECT x.*, row_number() OVER w AS place, sum(x.size) OVER w AS so_far FROM (
 		SELECT r.*, octet_length(r.data)::int AS size FROM outbox_rejected r
 		WHERE r.tenant_id = @tenant_id AND r.id > @after ORDER BY r.id LIMIT sqlc.arg('limit')::int

@@ -23,6 +23,13 @@ WHERE connection IS NOT NULL AND substring(connection FROM 1 FOR 5) <> @head::by
 -- name: ResealConnection :exec
 UPDATE endpoints SET connection = @connection WHERE tenant_id = @tenant_id AND id = @id;
 
+-- name: StaleSources :many
+SELECT id, tenant_id, connection FROM sources
+WHERE substring(connection FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE;
+
+-- name: ResealSource :exec
+UPDATE sources SET connection = @connection WHERE tenant_id = @tenant_id AND id = @id;
+
 -- name: StaleAlsoSecrets :many
 SELECT id, tenant_id, also_secret FROM endpoints
 WHERE also_secret IS NOT NULL AND substring(also_secret FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE;

@@ -43,6 +43,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if os.Getenv(workerDatabase) != "" {
+		if err := workerMain(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	// These tests wait more than they compute, so several run concurrently, however few the processors.
 	flag.Parse()
 	for name, value := range map[string]string{"test.parallel": "6"} {

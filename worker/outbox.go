@@ -46,9 +46,9 @@ func (w *Worker) runRelay(ctx context.Context) {
 		stop()
 		<-done
 	}()
-	r := &relay{committer: committer, patience: relayPatience}
+	r := &relay{db: w.db, committer: committer, patience: relayPatience}
 	for {
-		n, err := r.round(ctx, w.db)
+		n, err := r.round(ctx)
 		if err != nil && ctx.Err() == nil && !db.IsPassing(err) {
 			w.log.Warn("the outbox could not be relayed; it is tried again", "error", err)
 		}
@@ -72,20 +72,22 @@ func (w *Worker) tellRelay() {
 // relay is what the relay knows from one round to the next. A tenant whose rows did not all get their turn in a round
 // is slow: every second round leaves its rows out, so that the rows of the others behind them are reached.
 type relay struct {
+	db        *db.DB
 	committer *emit.Committer
 	patience  time.Duration
 	slow      map[id.UUID]bool
 	leaveOut  bool // in the next round
+	mappings  mappings
 }
 
 // round relays one page of rows and returns how many there were.
-func (r *relay) round(ctx context.Context, d *db.DB) (int, error) {
+func (r *relay) round(ctx context.Context) (int, error) {
 	without := []id.UUID{}
 	if r.leaveOut {
 		without = slices.AppendSeq(without, maps.Keys(r.slow))
 	}
 	slow := map[id.UUID]bool{}
-	n, err := queue.RelayOutbox(ctx, d, relayMost, without, func(rows []sql.Outbox) (errs []error) {
+	n, err := queue.RelayOutbox(ctx, r.db, relayMost, without, func(rows []sql.Outbox) (errs []error) {
 		errs, slow = r.store(context.WithoutCancel(ctx), rows)
 		return errs
 	})
@@ -102,20 +104,16 @@ func (r *relay) round(ctx context.Context, d *db.DB) (int, error) {
 func (r *relay) store(ctx context.Context, rows []sql.Outbox) (errs []error, slow map[id.UUID]bool) {
 	errs, slow = make([]error, len(rows)), map[id.UUID]bool{}
 	places := map[id.UUID][]int{}
-	items := map[id.UUID][]emit.Item{}
+	of := map[id.UUID][]*sql.Outbox{}
+	r.mappings.read(ctx, r.db, rows)
 	for i := range rows {
-		item, err := outboxItem(&rows[i])
-		if err != nil {
-			errs[i] = err
-			continue
-		}
 		tenant := rows[i].TenantID
 		places[tenant] = append(places[tenant], i)
-		items[tenant] = append(items[tenant], item)
+		of[tenant] = append(of[tenant], &rows[i])
 	}
 	var tenants sync.WaitGroup
 	var mu sync.Mutex
-	for tenant, list := range items {
+	for tenant, list := range of {
 		wasSlow := r.slow[tenant]
 		tenants.Go(func() {
 			outcome, all := r.emit(ctx, tenant, list, wasSlow)
@@ -135,12 +133,12 @@ func (r *relay) store(ctx context.Context, rows []sql.Outbox) (errs []error, slo
 
 // emit emits the rows of one tenant as far as they get within the patience, and reports whether all had their turn. The
 // rows of a slow tenant are emitted in small steps, the first of one row: a step that ends too late has stored nothing.
-func (r *relay) emit(ctx context.Context, tenant id.UUID, items []emit.Item, slow bool) (errs []error, all bool) {
-	until, step := time.Now().Add(r.patience), len(items)
+func (r *relay) emit(ctx context.Context, tenant id.UUID, rows []*sql.Outbox, slow bool) (errs []error, all bool) {
+	until, step := time.Now().Add(r.patience), len(rows)
 	if slow {
 		step = 1
 	}
-	for len(errs) < len(items) {
+	for len(errs) < len(rows) {
 		began := time.Now()
 		if began.After(until) && len(errs) > 0 {
 			break
@@ -149,24 +147,41 @@ func (r *relay) emit(ctx context.Context, tenant id.UUID, items []emit.Item, slo
 		if step > 1 {
 			limited, cancel = context.WithDeadline(ctx, until)
 		}
-		results := r.committer.Emit(limited, tenant, items[len(errs):min(len(errs)+step, len(items))])
+		outcome := r.step(limited, tenant, rows[len(errs):min(len(errs)+step, len(rows))])
 		ended := limited.Err() != nil
 		cancel()
-		if ended && slices.ContainsFunc(results, func(r emit.Result) bool { return r.Err != nil }) {
+		if ended && slices.ContainsFunc(outcome, func(err error) bool { return err != nil }) {
 			break
 		}
-		for _, result := range results {
-			errs = append(errs, result.Err)
-		}
+		errs = append(errs, outcome...)
 		if step *= 2; time.Since(began) > r.patience/10 {
 			step = 1
 		}
 	}
-	all = len(errs) == len(items)
-	for len(errs) < len(items) {
+	all = len(errs) == len(rows)
+	for len(errs) < len(rows) {
 		errs = append(errs, queue.ErrNotYet)
 	}
 	return errs, all
+}
+
+// step emits some rows of a tenant. If the context ends first, those that it did not come to have its error.
+func (r *relay) step(ctx context.Context, tenant id.UUID, rows []*sql.Outbox) []error {
+	errs := make([]error, len(rows))
+	items, places := make([]emit.Item, 0, len(rows)), make([]int, 0, len(rows))
+	for i, row := range rows {
+		var item emit.Item
+		if errs[i] = ctx.Err(); errs[i] == nil {
+			item, errs[i] = r.mappings.item(row)
+		}
+		if errs[i] == nil {
+			items, places = append(items, item), append(places, i)
+		}
+	}
+	for i, result := range r.committer.Emit(ctx, tenant, items) {
+		errs[places[i]] = result.Err
+	}
+	return errs
 }
 
 // outboxItem reads a row as the API reads a request, and rejects the same input.

@@ -314,10 +314,10 @@ func TestATenantWhoseRowsTakeLongDoesNotStallTheOutbox(t *testing.T) {
 		h.emitSQL(slow, "order.paid", `{}`, "")
 	}
 	h.emitSQL(other, "order.paid", `{}`, "")
-	r := &relay{committer: h.commit, patience: time.Nanosecond} // one row of a slow tenant gets its turn
+	r := &relay{db: h.db, committer: h.commit, patience: time.Nanosecond} // one row of a slow tenant gets its turn
 	stored := func(tenant id.UUID) int { return h.count("SELECT count(*) FROM events WHERE tenant_id = $1", tenant) }
 	for range 3 {
-		if _, err := r.round(t.Context(), h.db); err != nil {
+		if _, err := r.round(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -326,7 +326,7 @@ func TestATenantWhoseRowsTakeLongDoesNotStallTheOutbox(t *testing.T) {
 	}
 	r.patience = relayPatience
 	for h.count("SELECT count(*) FROM outbox") > 0 {
-		if _, err := r.round(t.Context(), h.db); err != nil {
+		if _, err := r.round(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -199,7 +199,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	recorder.Go(func() { w.runRecorder(work) })
 	for _, loop := range []func(context.Context){
 		w.read, w.schedule, w.notifications, w.rescan, w.refresh, w.noteLimits, w.followPauses, w.maintenance.Run,
-		w.runRelay, w.verifications, w.followBot,
+		w.runRelay, w.readSources, w.verifications, w.followBot,
 		jobs.New(w.db, w.listen, w.log).Run,
 	} {
 		loops.Go(func() { loop(ctx) })

@@ -12,13 +12,15 @@ import (
 // RejectedFilter narrows a list of rejected events.
 type RejectedFilter struct {
 	Tenant id.UUID // zero: of all tenants, for the console
+	Source id.UUID // zero: of any source, and of none
 	Code   string  // empty: any
 }
 
-// ListRejected returns a page of the rejected events that were emitted in SQL, without their data.
+// ListRejected returns a page of rejected events and messages, without their data.
 func ListRejected(ctx context.Context, q *sql.Queries, f RejectedFilter, r show.Range) (show.Page[show.Rejected], error) {
 	rows, err := q.ListRejected(ctx, sql.ListRejectedParams{
 		Tenant: idOrNull(f.Tenant),
+		Source: idOrNull(f.Source),
 		Code:   f.Code,
 		Newest: !r.Ascending,
 		After:  r.Edge(),
@@ -31,6 +33,7 @@ func rejectedOf(row sql.ListRejectedRow) show.Rejected {
 	return show.Rejected{
 		ID:             row.ID,
 		TenantID:       row.TenantID,
+		SourceID:       db.OrZero(row.SourceID),
 		Tenant:         row.Tenant,
 		Type:           row.Type,
 		Key:            db.TextOf(row.Key),

@@ -59,6 +59,14 @@ var sealedColumns = []sealedColumn{
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
 		return q.ResealConnection(ctx, sql.ResealConnectionParams{Connection: v.sealed, TenantID: v.tenant, ID: v.row})
 	}},
+	{"sources.connection", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
+		rows, err := q.StaleSources(ctx, head, most)
+		return sealedValues(rows, err, func(r sql.StaleSourcesRow) sealedValue {
+			return sealedValue{r.ID, r.TenantID, r.ID, r.Connection}
+		})
+	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
+		return q.ResealSource(ctx, sql.ResealSourceParams{Connection: v.sealed, TenantID: v.tenant, ID: v.row})
+	}},
 	{"endpoints.also_secret", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
 		rows, err := q.StaleAlsoSecrets(ctx, head, most)
 		return sealedValues(rows, err, func(r sql.StaleAlsoSecretsRow) sealedValue {

@@ -54,11 +54,13 @@ func settleOutbox(ctx context.Context, q *sql.Queries, rows []sql.Outbox, errs [
 			continue
 		}
 		e := fault.As(errs[i])
-		temporary := errs[i] != nil && (e == nil || e.Kind == fault.Unavailable || e.Kind == fault.Internal ||
-			e.Kind == fault.Limited)
+		passing := e != nil && (e.Kind == fault.Unavailable || e.Kind == fault.Limited)
+		temporary := errs[i] != nil && (e == nil || passing || e.Kind == fault.Internal)
 		switch {
 		case errs[i] == nil:
-		case temporary && row.Tries < maxRelayTries:
+		// Nothing is wrong with a message of a source that waits for a quota: until then its source takes only some
+		// more.
+		case temporary && (row.Tries < maxRelayTries || passing && row.SourceID != nil):
 			later = append(later, row.ID)
 			continue
 		default:

@@ -85,6 +85,8 @@ SELECT a.id, l.brand, false FROM asked a JOIN portal_links l ON l.tenant_id = a.
 UNION ALL
 SELECT a.id, j.kind, false FROM asked a JOIN bulk_jobs j ON j.tenant_id = a.tenant_id AND j.id = a.id
 UNION ALL
+SELECT a.id, s.name, false FROM asked a JOIN sources s ON s.tenant_id = a.tenant_id AND s.id = a.id
+UNION ALL
 SELECT a.id, t.name, false FROM asked a JOIN tenants t ON t.id = a.tenant_id AND t.id = a.id
 `
 

@@ -891,7 +891,7 @@ SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 	(SELECT count(*) FROM workers WHERE NOT dead AND coalesce(beat_at > now() - make_interval(secs => $1::float8), true)) AS workers,
 	(SELECT count(*) FROM workers WHERE (dead OR beat_at <= now() - make_interval(secs => $1::float8)) AND beat_at > now() - interval '1 hour') AS workers_lost,
 	(SELECT coalesce(sum(amount), 0)::bigint FROM book_differences WHERE open) AS books_differ,
-	(SELECT count(*) FROM (SELECT 1 FROM outbox_rejected LIMIT 100000) x) AS rejected,
+	(SELECT count(*) FROM (SELECT 1 FROM outbox_rejected WHERE source_id IS NULL LIMIT 100000) x) AS rejected,
 	(SELECT count(*) FROM (SELECT 1 FROM queue LIMIT 200000) x) AS waiting,
 	(SELECT count(*) FROM (SELECT 1 FROM dead_letters d
 		JOIN (SELECT t.id, posthorn.first_id(now() - make_interval(days => t.retention_days)) AS oldest FROM tenants t WHERE t.state <> 'deleted' OFFSET 0) t

@@ -192,9 +192,9 @@ func (q *Queries) ExportEvents(ctx context.Context, arg ExportEventsParams) ([]E
 }
 
 const ExportRejected = `-- name: ExportRejected :many
-SELECT y.id, y.tenant_id, ''::text AS tenant, y.type, y.size, y.key, y.idempotency_key, y.code, y.detail, y.rejected_at, (CASE WHEN y.size <= $1::bigint THEN y.data ELSE 'null' END)::bytea AS data FROM (
-	SELECT x.id, x.tenant_id, x.type, x.data, x.key, x.channels, x.version, x.occurred_at, x.deliver_at, x.idempotency_key, x.code, x.detail, x.rejected_at, x.external_id, x.expires_in, x.expires_at, x.size, row_number() OVER w AS place, sum(x.size) OVER w AS so_far FROM (
-		SELECT r.id, r.tenant_id, r.type, r.data, r.key, r.channels, r.version, r.occurred_at, r.deliver_at, r.idempotency_key, r.code, r.detail, r.rejected_at, r.external_id, r.expires_in, r.expires_at, octet_length(r.data)::int AS size FROM outbox_rejected r
+SELECT y.id, y.tenant_id, ''::text AS tenant, y.type, y.size, y.key, y.idempotency_key, y.code, y.detail, y.rejected_at, (CASE WHEN y.size <= $1::bigint THEN y.data ELSE 'null' END)::bytea AS data, y.source_id FROM (
+	SELECT x.id, x.tenant_id, x.type, x.data, x.key, x.channels, x.version, x.occurred_at, x.deliver_at, x.idempotency_key, x.code, x.detail, x.rejected_at, x.external_id, x.expires_in, x.expires_at, x.source_id, x.size, row_number() OVER w AS place, sum(x.size) OVER w AS so_far FROM (
+		SELECT r.id, r.tenant_id, r.type, r.data, r.key, r.channels, r.version, r.occurred_at, r.deliver_at, r.idempotency_key, r.code, r.detail, r.rejected_at, r.external_id, r.expires_in, r.expires_at, r.source_id, octet_length(r.data)::int AS size FROM outbox_rejected r
 		WHERE r.tenant_id = $2 AND r.id > $3 ORDER BY r.id LIMIT $4::int
 	) x
 	WINDOW w AS (ORDER BY x.id)
@@ -222,6 +222,7 @@ type ExportRejectedRow struct {
 	Detail         string
 	RejectedAt     time.Time
 	Data           []byte
+	SourceID       *id.UUID
 }
 
 // Entries of the outbox that became no event: bounded as ExportEvents is. Data over the limit of an event is left out.
@@ -251,6 +252,7 @@ func (q *Queries) ExportRejected(ctx context.Context, arg ExportRejectedParams) 
 			&i.Detail,
 			&i.RejectedAt,
 			&i.Data,
+			&i.SourceID,
 		); err != nil {
 			return nil, err
 		}

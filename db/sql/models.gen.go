@@ -742,6 +742,7 @@ type Outbox struct {
 	ExternalID     *string
 	ExpiresIn      *int32
 	ExpiresAt      *time.Time
+	SourceID       *id.UUID
 }
 
 type OutboxRejected struct {
@@ -761,6 +762,7 @@ type OutboxRejected struct {
 	ExternalID     *string
 	ExpiresIn      *int32
 	ExpiresAt      *time.Time
+	SourceID       *id.UUID
 }
 
 type Passkey struct {
@@ -946,6 +948,43 @@ type SigningKey struct {
 	CreatedAt time.Time
 	StartsAt  time.Time
 	ExpiresAt *time.Time
+}
+
+type Source struct {
+	TenantID     id.UUID
+	ID           id.UUID
+	Name         string
+	Kind         string
+	URL          string
+	Connection   []byte
+	Start        string
+	Mapping      string
+	PausedAt     *time.Time
+	Revision     int32
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+	Owner        *id.UUID
+	FailingSince *time.Time
+	Reason       string
+	Waiting      *int64
+	BehindSince  *time.Time
+	LastReadAt   *time.Time
+	LastSentAt   *time.Time
+	Missed       int64
+}
+
+type SourceMessage struct {
+	TenantID id.UUID
+	SourceID id.UUID
+	Digest   []byte
+	TakenAt  time.Time
+}
+
+type SourcePosition struct {
+	TenantID  id.UUID
+	SourceID  id.UUID
+	Partition int32
+	Next      int64
 }
 
 type Subscription struct {

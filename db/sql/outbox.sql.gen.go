@@ -13,14 +13,21 @@ import (
 )
 
 const CountRejected = `-- name: CountRejected :one
-SELECT count(*) FROM (SELECT 1 FROM outbox_rejected LIMIT 100000) r
+SELECT (SELECT count(*) FROM (SELECT 1 FROM outbox_rejected WHERE source_id IS NULL LIMIT 100000) e) AS events,
+	(SELECT count(*) FROM (SELECT 1 FROM outbox_rejected WHERE source_id IS NOT NULL LIMIT 100000) m) AS messages
 `
 
-func (q *Queries) CountRejected(ctx context.Context) (int64, error) {
+type CountRejectedRow struct {
+	Events   int64
+	Messages int64
+}
+
+// Events that were emitted in SQL, and messages of sources.
+func (q *Queries) CountRejected(ctx context.Context) (CountRejectedRow, error) {
 	row := q.db.QueryRow(ctx, CountRejected)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	var i CountRejectedRow
+	err := row.Scan(&i.Events, &i.Messages)
+	return i, err
 }
 
 const DeleteOutbox = `-- name: DeleteOutbox :exec
@@ -45,14 +52,14 @@ func (q *Queries) DiscardRejected(ctx context.Context, tenantID id.UUID, iD id.U
 
 const ListRejected = `-- name: ListRejected :many
 SELECT r.id, r.tenant_id, coalesce(t.name, '') AS tenant, r.type, octet_length(r.data)::int AS size, r.key, r.idempotency_key,
-	r.code, r.detail, r.rejected_at, NULL::bytea AS data
+	r.code, r.detail, r.rejected_at, NULL::bytea AS data, r.source_id
 FROM outbox_rejected r LEFT JOIN tenants t ON t.id = r.tenant_id
 WHERE ($1::uuid IS NULL OR r.tenant_id = $1) AND r.id IN (
-	(SELECT x.id FROM outbox_rejected x WHERE $2::boolean AND x.id < $3 AND ($4::text = '' OR x.code = $4)
-		AND ($1::uuid IS NULL OR x.tenant_id = $1) ORDER BY x.id DESC LIMIT $5)
+	(SELECT x.id FROM outbox_rejected x WHERE $2::boolean AND x.id < $3 AND ($4::text = '' OR x.code = $4) AND ($5::uuid IS NULL OR x.source_id = $5)
+		AND ($1::uuid IS NULL OR x.tenant_id = $1) ORDER BY x.id DESC LIMIT $6)
 	UNION ALL
-	(SELECT x.id FROM outbox_rejected x WHERE NOT $2::boolean AND x.id > $3 AND ($4::text = '' OR x.code = $4)
-		AND ($1::uuid IS NULL OR x.tenant_id = $1) ORDER BY x.id LIMIT $5)
+	(SELECT x.id FROM outbox_rejected x WHERE NOT $2::boolean AND x.id > $3 AND ($4::text = '' OR x.code = $4) AND ($5::uuid IS NULL OR x.source_id = $5)
+		AND ($1::uuid IS NULL OR x.tenant_id = $1) ORDER BY x.id LIMIT $6)
 )
 ORDER BY CASE WHEN $2::boolean THEN r.id END DESC, r.id
 `
@@ -62,6 +69,7 @@ type ListRejectedParams struct {
 	Newest bool
 	After  id.UUID
 	Code   string
+	Source *id.UUID
 	Limit  int32
 }
 
@@ -77,6 +85,7 @@ type ListRejectedRow struct {
 	Detail         string
 	RejectedAt     time.Time
 	Data           []byte
+	SourceID       *id.UUID
 }
 
 // Of one tenant or, for the console, of all, without their data. An unknown tenant has no name.
@@ -86,6 +95,7 @@ func (q *Queries) ListRejected(ctx context.Context, arg ListRejectedParams) ([]L
 		arg.Newest,
 		arg.After,
 		arg.Code,
+		arg.Source,
 		arg.Limit,
 	)
 	if err != nil {
@@ -107,6 +117,7 @@ func (q *Queries) ListRejected(ctx context.Context, arg ListRejectedParams) ([]L
 			&i.Detail,
 			&i.RejectedAt,
 			&i.Data,
+			&i.SourceID,
 		); err != nil {
 			return nil, err
 		}
@@ -129,7 +140,7 @@ func (q *Queries) NotifyOutbox(ctx context.Context) error {
 
 const OutboxSize = `-- name: OutboxSize :one
 SELECT count(*) AS n, coalesce(extract(epoch FROM now() - posthorn.created_at((array_agg(o.id ORDER BY o.id))[1])), 0)::double precision AS lag_seconds
-FROM (SELECT id FROM outbox ORDER BY id LIMIT 100000) o
+FROM (SELECT id FROM outbox WHERE source_id IS NULL OR tries = 0 ORDER BY id LIMIT 100000) o
 `
 
 type OutboxSizeRow struct {
@@ -137,7 +148,8 @@ type OutboxSizeRow struct {
 	LagSeconds float64
 }
 
-// How many rows wait, counted up to a bound, and for how long the oldest has.
+// How many rows wait, counted up to a bound, and for how long the oldest has. What of a source waits for a quota is left
+// out.
 func (q *Queries) OutboxSize(ctx context.Context) (OutboxSizeRow, error) {
 	row := q.db.QueryRow(ctx, OutboxSize)
 	var i OutboxSizeRow
@@ -159,7 +171,7 @@ func (q *Queries) OutboxWaits(ctx context.Context) (bool, error) {
 }
 
 const PostponeOutbox = `-- name: PostponeOutbox :exec
-UPDATE outbox SET tries = tries + 1, due_at = now() + least(power(2, tries), 60) * interval '1 second' WHERE id = ANY($1::uuid[])
+UPDATE outbox SET tries = tries + 1, due_at = now() + least(power(2, least(tries, 6)), 60) * interval '1 second' WHERE id = ANY($1::uuid[])
 `
 
 func (q *Queries) PostponeOutbox(ctx context.Context, ids []id.UUID) error {
@@ -168,8 +180,8 @@ func (q *Queries) PostponeOutbox(ctx context.Context, ids []id.UUID) error {
 }
 
 const RejectOutbox = `-- name: RejectOutbox :exec
-INSERT INTO outbox_rejected (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, external_id, expires_in, expires_at, code, detail)
-SELECT o.id, o.tenant_id, o.type, o.data, o.key, o.channels, o.version, o.occurred_at, o.deliver_at, o.idempotency_key, o.external_id, o.expires_in, o.expires_at, $1, $2
+INSERT INTO outbox_rejected (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, external_id, expires_in, expires_at, source_id, code, detail)
+SELECT o.id, o.tenant_id, o.type, o.data, o.key, o.channels, o.version, o.occurred_at, o.deliver_at, o.idempotency_key, o.external_id, o.expires_in, o.expires_at, o.source_id, $1, $2
 FROM outbox o WHERE o.id = $3
 `
 
@@ -229,10 +241,10 @@ func (q *Queries) RejectedByReason(ctx context.Context, limit int32) ([]Rejected
 
 const RetryRejected = `-- name: RetryRejected :one
 WITH again AS (
-	DELETE FROM outbox_rejected r WHERE r.tenant_id = $1 AND r.id = $2 RETURNING r.id, r.tenant_id, r.type, r.data, r.key, r.channels, r.version, r.occurred_at, r.deliver_at, r.idempotency_key, r.code, r.detail, r.rejected_at, r.external_id, r.expires_in, r.expires_at
+	DELETE FROM outbox_rejected r WHERE r.tenant_id = $1 AND r.id = $2 RETURNING r.id, r.tenant_id, r.type, r.data, r.key, r.channels, r.version, r.occurred_at, r.deliver_at, r.idempotency_key, r.code, r.detail, r.rejected_at, r.external_id, r.expires_in, r.expires_at, r.source_id
 ), queued AS (
-	INSERT INTO outbox (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, external_id, expires_in, expires_at)
-	SELECT a.id, a.tenant_id, a.type, a.data, a.key, a.channels, a.version, a.occurred_at, a.deliver_at, a.idempotency_key, a.external_id, a.expires_in, a.expires_at FROM again a
+	INSERT INTO outbox (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, external_id, expires_in, expires_at, source_id)
+	SELECT a.id, a.tenant_id, a.type, a.data, a.key, a.channels, a.version, a.occurred_at, a.deliver_at, a.idempotency_key, a.external_id, a.expires_in, a.expires_at, a.source_id FROM again a
 )
 SELECT code FROM again
 `
@@ -246,7 +258,7 @@ func (q *Queries) RetryRejected(ctx context.Context, tenantID id.UUID, iD id.UUI
 }
 
 const TakeOutbox = `-- name: TakeOutbox :many
-SELECT id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, tries, due_at, external_id, expires_in, expires_at FROM outbox WHERE due_at <= now() AND tenant_id <> ALL($1::uuid[]) ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
+SELECT id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, tries, due_at, external_id, expires_in, expires_at, source_id FROM outbox WHERE due_at <= now() AND tenant_id <> ALL($1::uuid[]) ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
 `
 
 // Committed and due entries, in the order of emission. The relay never reads from "after the last one": ids are drawn
@@ -276,6 +288,7 @@ func (q *Queries) TakeOutbox(ctx context.Context, without []id.UUID, limit int32
 			&i.ExternalID,
 			&i.ExpiresIn,
 			&i.ExpiresAt,
+			&i.SourceID,
 		); err != nil {
 			return nil, err
 		}

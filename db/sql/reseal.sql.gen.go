@@ -155,6 +155,21 @@ func (q *Queries) ResealSigningKey(ctx context.Context, arg ResealSigningKeyPara
 	return err
 }
 
+const ResealSource = `-- name: ResealSource :exec
+UPDATE sources SET connection = $1 WHERE tenant_id = $2 AND id = $3
+`
+
+type ResealSourceParams struct {
+	Connection []byte
+	TenantID   id.UUID
+	ID         id.UUID
+}
+
+func (q *Queries) ResealSource(ctx context.Context, arg ResealSourceParams) error {
+	_, err := q.db.Exec(ctx, ResealSource, arg.Connection, arg.TenantID, arg.ID)
+	return err
+}
+
 const ResealVariables = `-- name: ResealVariables :exec
 UPDATE transformations SET variables = $1 WHERE tenant_id = $2 AND id = $3
 `
@@ -531,6 +546,37 @@ func (q *Queries) StaleSigningKeys(ctx context.Context, head []byte, limit int32
 	for rows.Next() {
 		var i StaleSigningKeysRow
 		if err := rows.Scan(&i.ID, &i.TenantID, &i.Sealed); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const StaleSources = `-- name: StaleSources :many
+SELECT id, tenant_id, connection FROM sources
+WHERE substring(connection FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDATE
+`
+
+type StaleSourcesRow struct {
+	ID         id.UUID
+	TenantID   id.UUID
+	Connection []byte
+}
+
+func (q *Queries) StaleSources(ctx context.Context, head []byte, limit int32) ([]StaleSourcesRow, error) {
+	rows, err := q.db.Query(ctx, StaleSources, head, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []StaleSourcesRow{}
+	for rows.Next() {
+		var i StaleSourcesRow
+		if err := rows.Scan(&i.ID, &i.TenantID, &i.Connection); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -41,6 +41,7 @@ const (
 	Alert      Kind = "alr" // of the platform's operators
 	Request    Kind = "req"
 	Received   Kind = "rcv" // a request that a test inbox received
+	Source     Kind = "src"
 )
 
 // UUID is the 16 bytes of an id. The zero value means "none".

@@ -108,6 +108,7 @@ type alertFacts struct {
 	Delivery            string     `json:"delivery"`
 	Attempts            int64      `json:"attempts"`
 	Consumer            string     `json:"consumer"`
+	SourceID            string     `json:"source"`
 	Name                string     `json:"name"`
 	By                  string     `json:"by"`
 	Quota               string     `json:"quota"`
@@ -135,6 +136,9 @@ func AlertOf(p Posted, dashboard string) Alert {
 	if p.Endpoint != nil {
 		a.Endpoint = id.Endpoint.Format(*p.Endpoint)
 		a.Source, a.URL = a.Endpoint, dashboard+"/endpoints/"+a.Endpoint
+	}
+	if p.Kind == SourceFailing && f.SourceID != "" {
+		a.URL = dashboard + "/sources/" + f.SourceID
 	}
 	if p.Kind == DeliveryFailed && f.Delivery != "" {
 		a.URL = dashboard + "/deliveries/" + f.Delivery
@@ -165,7 +169,7 @@ func (k Kind) page() string {
 func (f alertFacts) called(k Kind) string {
 	text := f.Description
 	switch {
-	case k == KeyCreated:
+	case k == KeyCreated, k == SourceFailing:
 		text = f.Name
 	case f.Quota != "":
 		text = f.Quota
@@ -198,6 +202,7 @@ func (f alertFacts) lines(k Kind) []string {
 	add(f.EventType != "", "Event type: %s", f.EventType)
 	add(f.Consumer != "", "Consumer: %s", f.Consumer)
 	add(k == DeliveryFailed && f.Reason != "", "Reason: %s", f.Reason)
+	add(k == SourceFailing && f.Reason != "", "%s", f.Reason)
 	add(k.OfOperator() && f.Reason != "", "Reason: %s", f.Reason)
 	if last := delivery.LastAnswerText(f.LastStatus, f.LastFailure); f.LastStatus != 0 || f.LastFailure != "" {
 		add(true, "Last response: %s", last)

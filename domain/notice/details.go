@@ -61,6 +61,17 @@ type FeedDetails struct {
 	Disabled    bool       `json:"disabled,omitempty"`    // it was
 }
 
+// SourceDetails belong to SourceFailing.
+type SourceDetails struct {
+	Source  string    `json:"source"`
+	Name    string    `json:"name"`
+	URL     string    `json:"url"`
+	Reason  string    `json:"reason"`           // why it can't be read, or that it falls behind
+	Behind  bool      `json:"behind,omitempty"` // it is read
+	Since   time.Time `json:"since"`
+	Waiting int64     `json:"waiting,omitempty"` // messages in the broker, where that is known
+}
+
 // SecretDetails belong to SecretRotated.
 type SecretDetails struct {
 	Endpoint    string     `json:"endpoint"`

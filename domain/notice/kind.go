@@ -18,6 +18,7 @@ const (
 	EndpointRecovered   Kind = "endpoint.recovered" // a success after a warning, or the backlog of a disabled one drains
 	HeldExpiring        Kind = "held.expiring"      // the oldest held delivery is about to reach the end of its retention
 	FeedUnread          Kind = "feed.unread"        // a consumer is late, or nobody reads the feed
+	SourceFailing       Kind = "source.failing"     // it can't be read, or falls behind
 	SecretRotated       Kind = "secret.rotated"
 	CertificateExpiring Kind = "certificate.expiring" // a client certificate is about to expire, or has
 	KeyCreated          Kind = "key.created"
@@ -64,6 +65,7 @@ var rules = []rule{
 	{EndpointRecovered, Info, everybody, true, true, false, "An endpoint has recovered"},
 	{HeldExpiring, Warning, everybody, true, false, false, "Held deliveries are about to expire"},
 	{FeedUnread, Warning, everybody, true, true, false, "A feed is not read"},
+	{SourceFailing, Warning, everybody, true, false, false, "A source can't be read, or falls behind"},
 	{DeliveryFailed, Warning, everybody, false, true, false, "A delivery failed permanently"},
 	{SecretRotated, Info, editors, true, true, false, "A signing secret was rotated"},
 	{CertificateExpiring, Warning, editors, true, false, false, "A client certificate is about to expire"},

@@ -86,9 +86,10 @@ func (o Outcome) Counts() []Counted {
 	return slices.DeleteFunc(all, func(c Counted) bool { return c.N == 0 })
 }
 
-// Rejected is an event that was emitted in SQL and rejected.
+// Rejected is an event that was emitted in SQL, or a message of a source, that was rejected.
 type Rejected struct {
 	ID             id.UUID
+	SourceID       id.UUID // zero: it was emitted in SQL
 	TenantID       id.UUID
 	Tenant         string // the name of its tenant, in lists of all tenants; empty: there is no such tenant
 	Type           string

@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -37,6 +38,9 @@ var functions = []cel.EnvOption{
 		})),
 	),
 }
+
+// Functions are the functions of expressions, for other languages.
+func Functions() []cel.EnvOption { return slices.Clone(functions) }
 
 func unary(name string, do func(string) string) cel.EnvOption {
 	return cel.Function(name, cel.MemberOverload("string_"+strings.ToLower(name), []*cel.Type{cel.StringType}, cel.StringType, cel.UnaryBinding(func(v ref.Val) ref.Val {

@@ -23,6 +23,9 @@ var (
 	errTooDeep  = fmt.Errorf("the body would be nested more than %d levels", maxDepth)
 )
 
+// AppendJSON appends what an expression built as JSON, of at most MaxOutput bytes.
+func AppendJSON(dst []byte, v ref.Val) ([]byte, error) { return appendValue(dst, v, 0) }
+
 // appendValue writes what an expression built as JSON, members in the order of their names. What is copied whole from
 // the data keeps its numbers as they were written.
 func appendValue(dst []byte, v ref.Val, depth int) ([]byte, error) {

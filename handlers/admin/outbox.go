@@ -3,6 +3,7 @@ package admin
 import (
 	"posthorn/db"
 	"posthorn/db/deliveries"
+	"posthorn/db/sources"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
@@ -24,6 +25,9 @@ func (a *admin) listRejected(c *handlers.Call) error {
 	}
 	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		var err error
+		if v.Sources, err = sources.Counts(c.Ctx(), q); err != nil {
+			return err
+		}
 		if v.Reasons, err = deliveries.RejectedReasons(c.Ctx(), q, pageRows); err != nil || v.Wrong != nil {
 			return err
 		}

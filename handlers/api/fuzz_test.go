@@ -182,6 +182,7 @@ func (f *fuzzer) exists(t, other tenant) {
 		w.SQL(`INSERT INTO subscriptions (tenant_id, id, endpoint_id, principal, event_type, arguments, cursor, expires_at)
 			VALUES ($1, $2, $3, $4, 'order.completed', '{}', '', now() + interval '1 day')`, t.uuid.String(), subscription, w.uuid(id.Endpoint, own), strconv.Itoa(i))
 		f.remember("subscription", subscription)
+		f.remember("source", w.do("POST", "/api/v1/sources", t.key, `{"name":"s`+strconv.Itoa(i)+`","kind":"kafka","kafka":{"bootstrap_servers":["b.example.com:9092"],"topic":"a"}}`).want(http.StatusCreated).text("id"))
 	}
 	for i := range 5 {
 		event := w.do("POST", "/api/v1/events", t.key, `{"type":"order.completed","data":`+strconv.Itoa(i)+`}`).want(http.StatusAccepted).text("id")

@@ -52,6 +52,7 @@ var idsNamed = map[string]string{
 	"inbox_request_id": "rcv",
 	"consumer":         "consumer",
 	"subscription_id":  "subscription",
+	"source_id":        "source",
 	"lastEventId":      "place",
 	"offset":           "place",
 }

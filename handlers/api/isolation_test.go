@@ -106,6 +106,14 @@ var probeBodies = map[string]string{
 	"DELETE /deliveries/:delivery_id/shares/:share_id":          ``,
 	"GET /subscriptions":                                        ``,
 	"DELETE /subscriptions/:subscription_id":                    ``,
+	"POST /sources":                                             `{"name":"taken-over","kind":"kafka","kafka":{"bootstrap_servers":["b.example.com:9092"],"topic":"a"}}`,
+	"GET /sources":                                              ``,
+	"GET /sources/:source_id":                                   ``,
+	"PATCH /sources/:source_id":                                 `{"mapping":"body"}`,
+	"DELETE /sources/:source_id":                                ``,
+	"POST /sources/:source_id/pause":                            ``,
+	"POST /sources/:source_id/resume":                           ``,
+	"POST /sources/:source_id/test":                             `{"message":{"text":"{}"}}`,
 	"POST /bulk-jobs/:job_id/continue":                          ``,
 	"GET /health":                                               ``,
 	"GET /analytics/deliveries":                                 ``,
@@ -178,6 +186,9 @@ func prepare(t *testing.T, url string) {
 		subscription := mcp.ID(name, "https://hooks.example.com", name+".type", "{}")
 		w.SQL(`INSERT INTO subscriptions (tenant_id, id, endpoint_id, principal, event_type, arguments, cursor, expires_at)
 			VALUES ($1, $2, $3, $4, $4, '{}', '', now() + interval '1 day')`, owner.uuid.String(), subscription, w.uuid(id.Endpoint, ep), name)
+		queue := w.do("POST", "/api/v1/sources", owner.key, `{"name":"`+name+`","kind":"kafka","kafka":{"bootstrap_servers":["b.example.com:9092"],"topic":"a"}}`).want(201).text("id")
+		w.SQL(`INSERT INTO source_positions (tenant_id, source_id, partition, next) VALUES ($1, $2, 0, 1)`, owner.uuid.String(), w.uuid(id.Source, queue))
+		w.SQL(`INSERT INTO source_messages (tenant_id, source_id, digest) VALUES ($1, $2, '1')`, owner.uuid.String(), w.uuid(id.Source, queue))
 		job := w.do("POST", "/api/v1/replays", owner.key, `{"filter":{"status":"failed"},"reason":"`+name+`"}`).want(202).text("id")
 		box := w.do("POST", "/api/v1/inboxes", owner.key, nil).want(201).text("id")
 		w.SQL(`INSERT INTO inbox_requests (tenant_id, endpoint_id, id, method, head, body, body_bytes, challenge, answer, good)
@@ -190,6 +201,7 @@ func prepare(t *testing.T, url string) {
 				[]string{name + ".type"}
 			s.Theirs["delivery_id"], s.Theirs["job_id"] = deliveries, []string{job}
 			s.Theirs["share_id"] = []string{share}
+			s.Theirs["source_id"] = []string{queue}
 			s.Theirs["subscription_id"] = []string{subscription}
 			s.Theirs["endpoint_id"] = append(s.Theirs["endpoint_id"], box, feed)
 			s.Theirs["secret_id"] = ids(w.do("GET", "/api/v1/endpoints/"+ep+"/secrets", owner.key, nil).want(200))
@@ -368,6 +380,7 @@ func unknown(param string) []string {
 		"invitation_id":    id.Invitation.Format(db.NewID()),
 		"portal_link_id":   id.PortalLink.Format(db.NewID()),
 		"rejected_id":      id.Event.Format(db.NewID()),
+		"source_id":        id.Source.Format(db.NewID()),
 		"day":              "2020-01-01",
 		"subscription_id":  mcp.ID("nobody", "", "", ""),
 	}[param]
@@ -528,6 +541,7 @@ func TestNobodySeesAnotherTenant(t *testing.T) {
 			"delivery_id":      "/deliveries/",
 			"key_id":           "/keys/",
 			"job_id":           "/bulk-jobs/",
+			"source_id":        "/sources/",
 			"attempt_id":       "/deliveries/" + s.Theirs["delivery_id"][3] + "/attempts/",
 			"name":             "/event-types/",
 		}[param]

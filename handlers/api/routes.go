@@ -49,6 +49,7 @@ type Deps struct {
 // Tester connects to the receiver of an endpoint step by step.
 type Tester interface {
 	Test(ctx context.Context, f endpoints.Facts) ([]show.ConnectionStep, error)
+	handlers.Sampler
 	mcp.Poster
 }
 
@@ -243,6 +244,15 @@ func (a *api) endpointRoutes() []handlers.Route {
 
 		route("GET", "/subscriptions", access.WebhooksRead, a.listSubscriptions),
 		slow(route("DELETE", "/subscriptions/:subscription_id", access.WebhooksWrite, a.revokeSubscription), connectionTime),
+
+		route("POST", "/sources", access.EventsWrite, a.createSource),
+		route("GET", "/sources", access.EventsRead, a.listSources),
+		route("GET", "/sources/:source_id", access.EventsRead, a.getSource),
+		route("PATCH", "/sources/:source_id", access.EventsWrite, a.updateSource),
+		route("DELETE", "/sources/:source_id", access.EventsWrite, a.deleteSource),
+		route("POST", "/sources/:source_id/pause", access.EventsWrite, a.pauseSource),
+		route("POST", "/sources/:source_id/resume", access.EventsWrite, a.resumeSource),
+		slow(largeBody(route("POST", "/sources/:source_id/test", access.EventsWrite, a.testSource), maxTestBody), connectionTime),
 
 		route("POST", "/listeners", access.WebhooksWrite, a.createListener),
 		route("POST", "/listeners/:endpoint_id/answers", access.WebhooksWrite, a.answerDelivery),

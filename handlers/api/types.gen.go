@@ -967,6 +967,7 @@ const (
 	NoticeKindQuotaReached        NoticeKind = "quota.reached"
 	NoticeKindQuotaWarning        NoticeKind = "quota.warning"
 	NoticeKindSecretRotated       NoticeKind = "secret.rotated"
+	NoticeKindSourceFailing       NoticeKind = "source.failing"
 	NoticeKindTenantResumed       NoticeKind = "tenant.resumed"
 	NoticeKindTenantSuspended     NoticeKind = "tenant.suspended"
 )
@@ -1001,6 +1002,8 @@ func (e NoticeKind) Valid() bool {
 	case NoticeKindQuotaWarning:
 		return true
 	case NoticeKindSecretRotated:
+		return true
+	case NoticeKindSourceFailing:
 		return true
 	case NoticeKindTenantResumed:
 		return true
@@ -1518,6 +1521,66 @@ func (e SigningKeyState) Valid() bool {
 	case SigningKeyRetired:
 		return true
 	case SigningKeySigning:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SourceKind.
+const (
+	SourceKindKafka    SourceKind = "kafka"
+	SourceKindRabbitmq SourceKind = "rabbitmq"
+	SourceKindSqs      SourceKind = "sqs"
+)
+
+// Valid indicates whether the value is a known member of the SourceKind enum.
+func (e SourceKind) Valid() bool {
+	switch e {
+	case SourceKindKafka:
+		return true
+	case SourceKindRabbitmq:
+		return true
+	case SourceKindSqs:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SourceStart.
+const (
+	Newest SourceStart = "newest"
+	Oldest SourceStart = "oldest"
+)
+
+// Valid indicates whether the value is a known member of the SourceStart enum.
+func (e SourceStart) Valid() bool {
+	switch e {
+	case Newest:
+		return true
+	case Oldest:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SourceStatus.
+const (
+	SourceStatusActive  SourceStatus = "active"
+	SourceStatusFailing SourceStatus = "failing"
+	SourceStatusPaused  SourceStatus = "paused"
+)
+
+// Valid indicates whether the value is a known member of the SourceStatus enum.
+func (e SourceStatus) Valid() bool {
+	switch e {
+	case SourceStatusActive:
+		return true
+	case SourceStatusFailing:
+		return true
+	case SourceStatusPaused:
 		return true
 	default:
 		return false
@@ -2271,6 +2334,24 @@ func (e ListPortalLinksParamsOrder) Valid() bool {
 	case ListPortalLinksParamsOrderAsc:
 		return true
 	case ListPortalLinksParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListSourcesParamsOrder.
+const (
+	ListSourcesParamsOrderAsc  ListSourcesParamsOrder = "asc"
+	ListSourcesParamsOrderDesc ListSourcesParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListSourcesParamsOrder enum.
+func (e ListSourcesParamsOrder) Valid() bool {
+	switch e {
+	case ListSourcesParamsOrderAsc:
+		return true
+	case ListSourcesParamsOrderDesc:
 		return true
 	default:
 		return false
@@ -5286,7 +5367,9 @@ type RecoverInput struct {
 
 // RejectedEvent defines model for RejectedEvent.
 type RejectedEvent struct {
-	ID   string `json:"id"`
+	ID string `json:"id"`
+
+	// Type Empty for a message of a source
 	Type string `json:"type"`
 	Code string `json:"code"`
 
@@ -5299,8 +5382,11 @@ type RejectedEvent struct {
 	Key            nullable.Nullable[string] `json:"key"`
 	RejectedAt     Time                      `json:"rejected_at"`
 
-	// Size Size of its data in bytes
+	// Size Size of its data in bytes, or of the message
 	Size int `json:"size"`
+
+	// SourceID The source of the message; null: it was emitted in SQL
+	SourceID nullable.Nullable[string] `json:"source_id"`
 }
 
 // RejectedEventPage defines model for RejectedEventPage.
@@ -5720,6 +5806,206 @@ type SigningKeys struct {
 
 	// JwksURL Where receivers read the public keys as a JSON Web Key Set, without signing in
 	JwksURL string `json:"jwks_url"`
+}
+
+// Source defines model for Source.
+type Source struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+
+	// Kind `kafka` reads a topic; `rabbitmq` and `sqs` read a queue. The kind can't be changed.
+	Kind SourceKind `json:"kind"`
+
+	// URL The connection as a URL
+	URL string `json:"url"`
+
+	// Status `failing`: the queue can't be read, for the reason in `reason`; it is tried again at least once a minute
+	Status SourceStatus `json:"status"`
+
+	// Reason Why it can't be read
+	Reason nullable.Nullable[string] `json:"reason"`
+
+	// BehindSince Since when more messages have been waiting than one batch (200)
+	BehindSince nullable.Nullable[Time] `json:"behind_since"`
+	CreatedAt   Time                    `json:"created_at"`
+
+	// DelaySeconds How old the newest message was when it was taken, while others wait behind it, if the broker says when messages were sent
+	DelaySeconds int                      `json:"delay_seconds"`
+	FailingSince nullable.Nullable[Time]  `json:"failing_since"`
+	Kafka        nullable.Nullable[Kafka] `json:"kafka"`
+
+	// LastReadAt When the newest message was taken
+	LastReadAt nullable.Nullable[Time] `json:"last_read_at"`
+	Mapping    string                  `json:"mapping"`
+
+	// Missed Records that the topic deleted before they were read
+	Missed   int                               `json:"missed"`
+	RabbitMQ nullable.Nullable[SourceRabbitMQ] `json:"rabbitmq"`
+	SQS      nullable.Nullable[SQS]            `json:"sqs"`
+
+	// Start Of the kind `kafka`: `oldest` or `newest`
+	Start     nullable.Nullable[string] `json:"start"`
+	UpdatedAt Time                      `json:"updated_at"`
+
+	// Waiting Messages in the broker that were not taken, measured every 10 seconds; null: not known
+	Waiting nullable.Nullable[int] `json:"waiting"`
+}
+
+// SourceInput defines model for SourceInput.
+type SourceInput struct {
+	// Kafka The topic of an endpoint of the kind `kafka`; see /docs/kafka
+	Kafka *KafkaInput `json:"kafka,omitempty"`
+
+	// Kind `kafka` reads a topic; `rabbitmq` and `sqs` read a queue. The kind can't be changed.
+	Kind SourceKind `json:"kind"`
+
+	// Mapping An expression in CEL over `body` and `message` that makes an event, as `POST /events` takes it. Default `body`: the message is the event
+	Mapping *string `json:"mapping,omitempty"`
+
+	// Name Unique within the tenant
+	Name     string               `json:"name"`
+	RabbitMQ *SourceRabbitMQInput `json:"rabbitmq,omitempty"`
+
+	// SQS The queue of an endpoint of the kind `sqs`; see /docs/sqs
+	SQS *SQSInput `json:"sqs,omitempty"`
+
+	// Start Of the kind `kafka`: whether the first read begins with the `oldest` record or with those that come after (`newest`). Default `oldest`
+	Start *SourceStart `json:"start,omitempty"`
+}
+
+// SourceKind `kafka` reads a topic; `rabbitmq` and `sqs` read a queue. The kind can't be changed.
+type SourceKind string
+
+// SourceMessage A message as a mapping sees it: its parts are `message`, and its body as JSON, or else as text, is `body`.
+type SourceMessage struct {
+	// Base64 The body, where it is not UTF-8
+	Base64  *string            `json:"base64,omitempty"`
+	Headers *map[string]string `json:"headers,omitempty"`
+
+	// ID The id that the broker or the publisher gave it
+	ID *string `json:"id,omitempty"`
+
+	// Key The key of a record, the routing key, or the message group of SQS
+	Key *string `json:"key,omitempty"`
+
+	// Offset Within the partition
+	Offset *int64 `json:"offset,omitempty"`
+
+	// Partition Of a topic
+	Partition *int32 `json:"partition,omitempty"`
+
+	// Queue The queue or the topic
+	Queue *string `json:"queue,omitempty"`
+
+	// Text The body
+	Text *string `json:"text,omitempty"`
+
+	// Time When it was sent, if the broker or the publisher says so
+	Time *Time `json:"time,omitempty"`
+
+	// Type The property `type` of AMQP
+	Type *string `json:"type,omitempty"`
+}
+
+// SourcePage defines model for SourcePage.
+type SourcePage struct {
+	Data       []Source                  `json:"data"`
+	NextCursor nullable.Nullable[string] `json:"next_cursor"`
+}
+
+// SourcePatch defines model for SourcePatch.
+type SourcePatch struct {
+	Kafka *KafkaPatch `json:"kafka,omitempty"`
+
+	// Mapping An expression in CEL over `body` and `message` that makes an event
+	Mapping  *string              `json:"mapping,omitempty"`
+	Name     *string              `json:"name,omitempty"`
+	RabbitMQ *SourceRabbitMQPatch `json:"rabbitmq,omitempty"`
+	SQS      *SQSPatch            `json:"sqs,omitempty"`
+
+	// Start Of the kind `kafka`: whether the first read begins with the `oldest` record or with those that come after (`newest`). Default `oldest`
+	Start *SourceStart `json:"start,omitempty"`
+}
+
+// SourceProblem defines model for SourceProblem.
+type SourceProblem struct {
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+}
+
+// SourceRabbitMQ The queue that a source consumes. The password is never shown.
+type SourceRabbitMQ struct {
+	// CACertificate PEM certificates of the only trusted authorities
+	CACertificate nullable.Nullable[string] `json:"ca_certificate"`
+	Queue         string                    `json:"queue"`
+	URL           string                    `json:"url"`
+	Username      string                    `json:"username"`
+}
+
+// SourceRabbitMQInput defines model for SourceRabbitMQInput.
+type SourceRabbitMQInput struct {
+	// CACertificate PEM certificates of the only authorities to trust for the broker; by default those that Posthorn's machine trusts
+	CACertificate nullable.Nullable[string] `json:"ca_certificate,omitempty"`
+
+	// Password Write-only. In a change, leave it out or send `***` to keep the stored one, unless URL, certificate, or user name change.
+	Password *string `json:"password,omitempty"`
+
+	// Queue The queue to consume. It must exist
+	Queue string `json:"queue"`
+
+	// URL The broker's public address and the virtual host, by default `/`. No user name, no password
+	URL string `json:"url"`
+
+	// Username The user name at the broker
+	Username string `json:"username"`
+}
+
+// SourceRabbitMQPatch defines model for SourceRabbitMQPatch.
+type SourceRabbitMQPatch struct {
+	// CACertificate Null removes it
+	CACertificate nullable.Nullable[string] `json:"ca_certificate,omitempty"`
+
+	// Password Write-only
+	Password *string `json:"password,omitempty"`
+
+	// Queue The queue to consume
+	Queue *string `json:"queue,omitempty"`
+
+	// URL The broker's public address and the virtual host
+	URL *string `json:"url,omitempty"`
+
+	// Username The user name at the broker
+	Username *string `json:"username,omitempty"`
+}
+
+// SourceStart Of the kind `kafka`: whether the first read begins with the `oldest` record or with those that come after (`newest`). Default `oldest`
+type SourceStart string
+
+// SourceStatus `failing`: the queue can't be read, for the reason in `reason`; it is tried again at least once a minute
+type SourceStatus string
+
+// SourceTest defines model for SourceTest.
+type SourceTest struct {
+	// Event The event, as `POST /events` takes it
+	Event nullable.Nullable[json.RawMessage] `json:"event"`
+
+	// Message Null: the queue has no message
+	Message nullable.Nullable[SourceMessage] `json:"message"`
+
+	// Problem Why there is no message (`source_unreachable`), or why it becomes no event. The catalog and quotas are checked when it is stored
+	Problem nullable.Nullable[SourceProblem] `json:"problem"`
+}
+
+// SourceTestInput defines model for SourceTestInput.
+type SourceTestInput struct {
+	// Mapping Default: the source's
+	Mapping *string `json:"mapping,omitempty"`
+
+	// Message A message as a mapping sees it: its parts are `message`, and its body as JSON, or else as text, is `body`.
+	Message *SourceMessage `json:"message,omitempty"`
+
+	// RejectedID A message that was rejected, of `GET /outbox/rejected`
+	RejectedID *string `json:"rejected_id,omitempty"`
 }
 
 // StatusClass The result of an attempt: a success, a 3xx, 4xx, or 5xx response, no connection, a timeout, or a blocked address
@@ -6212,6 +6498,9 @@ type ShareID = string
 // Since defines model for since.
 type Since = Time
 
+// SourceID defines model for source_id.
+type SourceID = string
+
 // StoredDay defines model for stored_day.
 type StoredDay = string
 
@@ -6597,6 +6886,9 @@ type ListRejectedEventsParams struct {
 
 	// Order By time of creation; default `desc`, unless the list says otherwise
 	Order *ListRejectedEventsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// SourceID Only messages of this source
+	SourceID *string `form:"source_id,omitempty" json:"source_id,omitempty"`
 }
 
 // ListRejectedEventsParamsOrder defines parameters for ListRejectedEvents.
@@ -6616,6 +6908,21 @@ type ListPortalLinksParams struct {
 
 // ListPortalLinksParamsOrder defines parameters for ListPortalLinks.
 type ListPortalLinksParamsOrder string
+
+// ListSourcesParams defines parameters for ListSources.
+type ListSourcesParams struct {
+	// Limit Maximum rows per page
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next_cursor` of the previous page
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Order By time of creation; default `desc`, unless the list says otherwise
+	Order *ListSourcesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+}
+
+// ListSourcesParamsOrder defines parameters for ListSources.
+type ListSourcesParamsOrder string
 
 // ListSubscriptionsParams defines parameters for ListSubscriptions.
 type ListSubscriptionsParams struct {
@@ -6793,6 +7100,15 @@ type CreateReplaysJSONRequestBody = ReplaysInput
 
 // RotateSigningKeysJSONRequestBody defines body for RotateSigningKeys for application/json ContentType.
 type RotateSigningKeysJSONRequestBody = RotateSigningKeysInput
+
+// CreateSourceJSONRequestBody defines body for CreateSource for application/json ContentType.
+type CreateSourceJSONRequestBody = SourceInput
+
+// UpdateSourceJSONRequestBody defines body for UpdateSource for application/json ContentType.
+type UpdateSourceJSONRequestBody = SourcePatch
+
+// TestSourceJSONRequestBody defines body for TestSource for application/json ContentType.
+type TestSourceJSONRequestBody = SourceTestInput
 
 // UpdateOwnTenantJSONRequestBody defines body for UpdateOwnTenant for application/json ContentType.
 type UpdateOwnTenantJSONRequestBody = TenantPatch

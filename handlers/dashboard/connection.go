@@ -18,6 +18,7 @@ import (
 // Tester connects to the receiver of an endpoint step by step.
 type Tester interface {
 	Test(ctx context.Context, f endpoints.Facts) ([]show.ConnectionStep, error)
+	handlers.Sampler
 	mcp.Poster
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // trials are the forms that change nothing. They respond with a page: sending them again repeats nothing.
-var trials = []string{"/settings/export", "/filter/try", "/transformation/try", "/signature", "/deliveries/bulk", "/test-connection"}
+var trials = []string{"/settings/export", "/filter/try", "/transformation/try", "/mapping/try", "/signature", "/deliveries/bulk", "/test-connection"}
 
 func triesOnly(path string) bool {
 	for _, suffix := range trials {
@@ -75,6 +75,15 @@ var goodForms = map[string]url.Values{
 	"/deliveries/:delivery_id/shares/:share_id/revoke":   {},
 	"/deliveries/:delivery_id/unarchive":                 {},
 	"/subscriptions/:subscription_id/revoke":             {},
+	// TestASourceIsManagedOnItsPages sends these.
+	"/sources":                                          {"name": {"taken"}, "kind": {"kafka"}, "kafka_servers": {"b.example.com:9092"}, "kafka_topic": {"a"}, "kafka_tls": {"on"}},
+	"/sources/:source_id/settings":                      {"mapping": {"body"}},
+	"/sources/:source_id/mapping/try":                   {"mapping": {"body"}, "sample": {"{}"}},
+	"/sources/:source_id/pause":                         {},
+	"/sources/:source_id/resume":                        {},
+	"/sources/:source_id/delete":                        {},
+	"/sources/:source_id/rejected/:rejected_id/retry":   {},
+	"/sources/:source_id/rejected/:rejected_id/discard": {},
 	"/bulk-jobs":                                         {"action": {"archive"}, "all": {"true"}, "status": {"failed"}},
 	"/bulk-jobs/:job_id/cancel":                          {},
 	"/bulk-jobs/:job_id/continue":                        {}, // TestAReplayCanSendOneFirst continues one

@@ -90,7 +90,7 @@ func Routes(d Deps) []handlers.Route {
 		fresh("POST", "/settings/delete", access.DeleteTenant, a.deleteTenant),
 		fresh("POST", "/settings/export", access.DeleteTenant, a.exportTenant).Endless(),
 	}, a.searchRoutes(), a.endpointRoutes(), a.inboxRoutes(), a.feedRoutes(), a.deliveryRoutes(), a.bulkRoutes(), a.eventRoutes(),
-		a.historyRoutes(), a.keyRoutes(), a.subscriptionRoutes(), a.signatureRoutes(), a.auditRoutes(), a.linkRoutes(), a.eventTypeRoutes(),
+		a.historyRoutes(), a.keyRoutes(), a.subscriptionRoutes(), a.sourceRoutes(), a.signatureRoutes(), a.auditRoutes(), a.linkRoutes(), a.eventTypeRoutes(),
 		a.noticeRoutes(), a.ssoRoutes())
 }
 

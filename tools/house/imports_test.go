@@ -38,6 +38,7 @@ var tables = map[string]string{
 	"domain/expression": "cel.dev/cel-go",
 	"domain/filter":     "cel.dev/cel-go",
 	"domain/transform":  "cel.dev/cel-go",
+	"domain/source":     "cel.dev/cel-go",
 	"domain/schema":     "github.com/santhosh-tekuri/jsonschema",
 	"domain/account":    "golang.org/x/net/idna",
 	"domain/mail":       "golang.org/x/net",
@@ -61,7 +62,7 @@ var floors = [][]string{
 	{"db/events"},
 	{"db/endpoints"},
 	{"db/deliveries"},
-	{"db/listen", "db/feeds"},
+	{"db/listen", "db/feeds", "db/sources"},
 	{"db/days", "db/maintenance", "db/subscriptions"},
 	{"db/move"},
 }

@@ -11,6 +11,7 @@ import (
 
 // RejectedView lists the rejected events that were emitted in SQL.
 type RejectedView struct {
+	Sources      show.SourceCounts
 	Shell        layout.Shell
 	Root         string
 	Tenant, Code string            // of the filter

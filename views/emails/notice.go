@@ -28,6 +28,8 @@ func Notice(d mail.NoticeData) (Letter, error) {
 		return write(d, heldExpiring)
 	case notice.FeedUnread:
 		return write(d, feedUnread)
+	case notice.SourceFailing:
+		return write(d, sourceFailing)
 	case notice.SecretRotated:
 		return write(d, secretRotated)
 	case notice.CertificateExpiring:
@@ -76,6 +78,8 @@ func docsPage(d mail.NoticeData) Link {
 		return Link{"Client certificates", base + "/docs/mtls"}
 	case notice.FeedUnread:
 		return Link{"How to read a feed", base + "/docs/feeds"}
+	case notice.SourceFailing:
+		return Link{"How sources are read", base + "/docs/sources"}
 	case notice.SecretRotated:
 		return Link{"How to verify signatures", base + "/docs/verify"}
 	}
@@ -292,6 +296,25 @@ func feedUnread(d mail.NoticeData, f notice.FeedDetails) Letter {
 		where = f.Endpoint
 	}
 	l.Body = append(l.Body, facts(Fact{"Feed", where}), button("View feed", endpointPage(d, f.Endpoint)))
+	return l
+}
+
+func sourceFailing(d mail.NoticeData, s notice.SourceDetails) Letter {
+	name := "“" + mail.TenantText(s.Name) + "”"
+	l := Letter{
+		Subject: fmt.Sprintf("The source %s can't be read", name),
+		Preview: "Its messages wait in your broker.",
+		Heading: "A source can't be read",
+		Tone:    Careful,
+		Body:    []Block{text("The source %s can't be read since %s. It is tried again at least once a minute, and its messages wait in your broker.", name, moment(s.Since))},
+	}
+	waiting := ""
+	if s.Behind {
+		l.Subject, l.Heading = fmt.Sprintf("The source %s falls behind", name), "A source falls behind"
+		l.Body = []Block{text("More messages arrive at the source %s than are taken since %s.", name, moment(s.Since))}
+		waiting = words.Number(s.Waiting)
+	}
+	l.Body = append(l.Body, facts(Fact{"Reason", mail.TenantText(s.Reason)}, Fact{"Messages waiting", waiting}), button("View source", d.Dashboard+"/sources/"+s.Source))
 	return l
 }
 

@@ -43,6 +43,7 @@ var pageWords = map[string]string{
 	"egress":      "socks connect outgoing network firewall",
 	"books":       "ledger reconcile totals",
 
+	"sources":       "kafka rabbitmq amqp sqs queue topic consume ingest",
 	"subscriptions": "mcp model context protocol agents chatgpt principals",
 }
 

@@ -192,6 +192,7 @@ func (s Shell) tenantNavigation() []group {
 	}
 	setup = append(setup, entry{key: "subscriptions", label: "AI clients", path: root + "/subscriptions", icon: icons.Layers})
 	if s.may(access.ManageKeys) {
+		setup = append(setup, entry{key: "sources", label: "Sources", path: root + "/sources", icon: icons.Download})
 		setup = append(setup, entry{key: "keys", label: "API keys", path: root + "/keys", icon: icons.Key})
 	}
 	if s.may(access.ManageMembers) {

@@ -192,6 +192,7 @@ var fieldIDs = map[string]string{ //nolint:gosec // ids of fields, no credential
 	"sqs.secret_access_key":   "f-sqs_secret",
 	"rabbitmq":                "f-rabbitmq_url",
 	"rabbitmq.url":            "f-rabbitmq_url",
+	"rabbitmq.queue":          "f-rabbitmq_queue",
 	"rabbitmq.exchange":       "f-rabbitmq_exchange",
 	"rabbitmq.routing_key":    "f-rabbitmq_routing_key",
 	"rabbitmq.ca_certificate": "f-rabbitmq_ca",

@@ -45,6 +45,7 @@ type Commands struct {
 	Complete   completeCommand    `cmd:"" hidden:"" name:"__complete"`
 
 	MCP           mcpCommand            `cmd:"" name:"mcp" help:"Serve tools to an AI client over stdin and stdout (MCP)." group:"client"`
+	Sources       sourcesCommands       `cmd:"" help:"Manage sources: queues of your own whose messages become events." group:"client"`
 	Subscriptions subscriptionsCommands `cmd:"" help:"List and revoke subscriptions of AI clients (MCP)." group:"client"`
 }
 

@@ -206,6 +206,11 @@ func inhabit(t *testing.T, s *stage) *stops {
 	w.feed = feed.ID
 	o.manage(http.MethodPost, "/feeds/"+feed.ID+"/consumers", settings{"name": "warehouse", "start": "oldest"}, nil)
 	o.manage(http.MethodPost, "/feeds/"+feed.ID+"/consumers", settings{"name": "reports-of-a-department-with-a-long-name"}, nil)
+	var queue struct{ ID string }
+	o.manage(http.MethodPost, "/sources", settings{
+		"name": "orders", "kind": "rabbitmq",
+		"rabbitmq": settings{"url": "amqp://127.0.0.1:5679/a-virtual-host-with-a-long-name", "queue": "orders", "username": "u", "password": "p"},
+	}, &queue)
 	paid := o.emitted("order.paid", `{"order_id":"ord_1","total":4200,"text":"<b>not bold</b>"}`)
 	o.await("delivered", 1)
 	o.customer.status.Store(http.StatusUnprocessableEntity)
@@ -246,6 +251,7 @@ func inhabit(t *testing.T, s *stage) *stops {
 		":name":                 "order.paid",
 		":format":               "openapi",
 		":job_id":               job.ID,
+		":source_id":            queue.ID,
 		":id":                   o.tenant,
 		":mail_id":              s.aMail(t),
 		":page":                 "delivery",

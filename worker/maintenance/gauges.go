@@ -11,6 +11,7 @@ import (
 	"posthorn/domain/condition"
 	"posthorn/domain/health"
 	"posthorn/domain/incidents"
+	"posthorn/domain/source"
 	"posthorn/worker/loop"
 )
 
@@ -31,6 +32,10 @@ type gauges struct {
 	outbox    prometheus.Gauge
 	lag       prometheus.Gauge
 	rejected  prometheus.Gauge
+	messages  prometheus.Gauge
+	sources   *prometheus.GaugeVec
+	queued    prometheus.Gauge
+	behind    prometheus.Gauge
 	totals    prometheus.Gauge
 	unchecked prometheus.Gauge
 	history   *prometheus.GaugeVec
@@ -70,6 +75,22 @@ func newGauges(r prometheus.Registerer) *gauges {
 			Name: "outbox_rejected",
 			Help: "Events emitted in SQL that could not be stored, in the table outbox_rejected.",
 		}),
+		messages: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "posthorn_source_messages_rejected",
+			Help: "Messages of sources that became no event, in the same table; counted up to 100,000.",
+		}),
+		sources: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "posthorn_sources",
+			Help: "Sources of events by status.",
+		}, []string{"status"}),
+		queued: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "posthorn_source_messages_waiting",
+			Help: "Messages in the brokers of sources that were not taken.",
+		}),
+		behind: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "posthorn_source_behind_seconds",
+			Help: "For how long the source that has been behind for the longest has had more messages waiting than one batch.",
+		}),
 		totals: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "posthorn_books_difference",
 			Help: "Deliveries by which the books differ from the tables, over the pages that were found to differ and still do. Must be 0.",
@@ -88,7 +109,7 @@ func newGauges(r prometheus.Registerer) *gauges {
 		g.disabled.WithLabelValues(string(reason))
 	}
 	if r != nil {
-		r.MustRegister(g.disabled, g.pending, g.waiting, g.endpoints, g.dead, g.outbox, g.lag, g.rejected, g.totals, g.unchecked, g.history)
+		r.MustRegister(g.disabled, g.pending, g.waiting, g.endpoints, g.dead, g.outbox, g.lag, g.rejected, g.messages, g.sources, g.queued, g.behind, g.totals, g.unchecked, g.history)
 	}
 	return g
 }
@@ -108,7 +129,9 @@ func (m *Maintenance) setGauges(ctx context.Context) error {
 func (m *Maintenance) Measure(ctx context.Context) error {
 	var byAge []sql.PendingByAgeRow
 	var conditions []sql.CountConditionsRow
-	var dead, rejected int64
+	var dead int64
+	var rejected sql.CountRejectedRow
+	var states sql.CountSourceStatesRow
 	var totals sql.ReconcileStateRow
 	var outbox sql.OutboxSizeRow
 	var days sql.CountHistoryRow
@@ -123,6 +146,9 @@ func (m *Maintenance) Measure(ctx context.Context) error {
 			return err
 		}
 		if rejected, err = q.CountRejected(ctx); err != nil {
+			return err
+		}
+		if states, err = q.CountSourceStates(ctx); err != nil {
 			return err
 		}
 		if totals, err = maintenance.ReadReconcileState(ctx, q); err != nil {
@@ -140,7 +166,13 @@ func (m *Maintenance) Measure(ctx context.Context) error {
 	m.gauges.outbox.Set(float64(ready + outbox.N))
 	m.gauges.lag.Set(max(lag, outbox.LagSeconds))
 	m.gauges.setConditions(conditions)
-	m.gauges.rejected.Set(float64(rejected))
+	m.gauges.rejected.Set(float64(rejected.Events))
+	m.gauges.messages.Set(float64(rejected.Messages))
+	for status, n := range map[source.Status]int64{source.Active: states.Active, source.Paused: states.Paused, source.Failing: states.Failing} {
+		m.gauges.sources.WithLabelValues(string(status)).Set(float64(n))
+	}
+	m.gauges.queued.Set(float64(states.Waiting))
+	m.gauges.behind.Set(states.BehindSeconds)
 	m.gauges.dead.Set(float64(dead))
 	m.gauges.totals.Set(float64(totals.Differs))
 	m.gauges.unchecked.Set(totals.Unchecked)

@@ -87,6 +87,7 @@ func (m *Maintenance) jobs() []loop.Job {
 		{Name: "trim the logs of feeds", Every: partitionsEvery, Do: m.trimLogs},
 		{Name: "catch up endpoints", Every: startsEvery, Do: m.catchUp},
 		{Name: "assess feeds", Every: heldEvery, Do: m.assessFeeds},
+		{Name: "assess sources", Every: sourcesEvery, Do: m.assessSources},
 		{Name: "gauges", Every: gaugeEvery, Do: m.setGauges},
 		{Name: "end pauses", Every: endsEvery, Do: m.endPauses},
 		{Name: "assess health", Every: assessEvery, Do: m.assessAll},

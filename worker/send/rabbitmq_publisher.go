@@ -26,8 +26,9 @@ type publisher struct {
 	lease
 	to      *endpoint.RabbitMQConnection
 	dialer  *brokerDialer
-	blocked atomic.Bool   // the broker accepts no messages at present
-	turn    chan struct{} // holds one token while a connection is opened
+	reads   func(net.Conn) net.Conn // wraps connections; nil: nothing does
+	blocked atomic.Bool             // the broker accepts no messages at present
+	turn    chan struct{}           // holds one token while a connection is opened
 
 	mu       sync.Mutex
 	conn     *amqp.Connection
@@ -113,6 +114,9 @@ func (p *publisher) open(ctx context.Context) (*amqp.Connection, error) {
 	p.mu.Lock()
 	p.dialled = dialled{began, took}
 	p.mu.Unlock()
+	if p.reads != nil {
+		raw = p.reads(raw)
+	}
 	watched := &watchedConn{Conn: raw}
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = raw.SetDeadline(deadline) // the client ends it after the login

@@ -146,37 +146,49 @@ func (q *sqsTransport) send(ctx context.Context, to *endpoint.SQSConnection, m s
 	case !utf8.ValidString(m.Body):
 		return sqsRejected("InvalidMessageContents", "the body is not UTF-8")
 	}
+	status, text, err := q.call(ctx, to, "SendMessage", m, sqsMaxAnswer)
+	switch {
+	case errors.Is(err, errUnusable):
+		return unusable(time.Now())
+	case err != nil:
+		return sqsFailed(ctx, err)
+	}
+	return sqsSaid(status, text)
+}
+
+// errUnusable says that a stored connection can't be used.
+var errUnusable = errors.New("the connection's settings could not be used")
+
+// call calls an action and reads at most so many bytes of the response.
+func (q *sqsTransport) call(ctx context.Context, to *endpoint.SQSConnection, action string, in any, most int64) (status int, text []byte, err error) {
 	u, err := url.Parse(to.QueueURL)
 	if err != nil {
-		return unusable(time.Now())
+		return 0, nil, errUnusable
 	}
-	body, err := json.Marshal(m)
+	body, err := json.Marshal(in)
 	if err != nil {
-		return unusable(time.Now())
+		return 0, nil, errUnusable
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.Scheme+"://"+u.Host+"/", bytes.NewReader(body))
 	if err != nil {
-		return unusable(time.Now())
+		return 0, nil, errUnusable
 	}
 	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	r.Header.Set("X-Amz-Target", "AmazonSQS.SendMessage")
+	r.Header.Set("X-Amz-Target", "AmazonSQS."+action)
 	r.Header.Set("User-Agent", signature.UserAgent)
 	sum := sha256.Sum256(body)
 	// A signer of its own: signers keep the keys that they derive by the access key's id alone.
 	credentials := aws.Credentials{AccessKeyID: to.AccessKeyID, SecretAccessKey: to.SecretKey}
 	if err := v4.NewSigner().SignHTTP(ctx, credentials, r, hex.EncodeToString(sum[:]), "sqs", to.Region, time.Now()); err != nil {
-		return unusable(time.Now())
+		return 0, nil, errUnusable
 	}
 	answer, err := q.client.RoundTrip(r)
 	if err != nil {
-		return sqsFailed(ctx, err)
+		return 0, nil, err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, sqsMaxAnswer))
-	if err != nil {
-		return sqsFailed(ctx, err)
-	}
-	return sqsSaid(answer.StatusCode, text)
+	text, err = io.ReadAll(io.LimitReader(answer.Body, most))
+	return answer.StatusCode, text, err
 }
 
 // sqsSaid reads a response of SQS.

@@ -411,7 +411,8 @@ func jsonNames(t reflect.Type, more ...string) []string {
 var (
 	topFields       = []string{"platform", "tenants", "version"}
 	platformFields  = []string{"settings"}
-	tenantFields    = fieldsOf[client.TenantPatch]("endpoints", "event_types", "id", "keys", "limits", "mcp_access", "members", "sso", "suspended")
+	tenantFields    = fieldsOf[client.TenantPatch]("endpoints", "event_types", "id", "keys", "limits", "mcp_access", "members", "sources", "sso", "suspended")
+	sourceFields    = fieldsOf[client.SourceInput]("paused")
 	endpointFields  = fieldsOf[client.EndpointInput]("answer", "id", "paused")
 	eventTypeFields = fieldsOf[client.EventTypeInput]()
 	memberFields    = []string{"email", "role"}

@@ -114,6 +114,10 @@ func (x *exporter) tenant(ctx context.Context, s *Server, t client.Tenant) (map[
 	if err != nil {
 		return nil, err
 	}
+	queues, err := x.sources(ctx, sdk, name)
+	if err != nil {
+		return nil, err
+	}
 	people, err := s.people(ctx, sdk, name)
 	if err != nil {
 		return nil, err
@@ -127,6 +131,9 @@ func (x *exporter) tenant(ctx context.Context, s *Server, t client.Tenant) (map[
 	}
 	fields["event_types"] = each(types, func(o desired.Object) map[string]any { return compact(o.Fields) })
 	fields["endpoints"] = endpoints
+	if len(queues) > 0 {
+		fields["sources"] = queues
+	}
 	fields["members"] = each(people, func(o desired.Object) map[string]any {
 		return map[string]any{"email": o.Name, "role": o.Fields["role"]}
 	})
@@ -329,7 +336,7 @@ func (x *exporter) variable(parts ...string) ref {
 type ref string
 
 // first are the fields that a mapping begins with; the others follow by name.
-var first = []string{"version", "platform", "external_id", "id", "name", "email", "role", "kind", "url", "event_types", "endpoints", "members", "keys", "issuer", "client_id", "client_secret"}
+var first = []string{"version", "platform", "external_id", "id", "name", "email", "role", "kind", "url", "event_types", "endpoints", "sources", "members", "keys", "issuer", "client_id", "client_secret"}
 
 // node is a value as YAML, the fields in an order that reads well. Texts with ${ in them are escaped.
 func node(v any, path string) *yaml.Node {

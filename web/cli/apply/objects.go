@@ -127,7 +127,7 @@ func (d *decoder) tenant(v any, path string) {
 		switch field {
 		case "id":
 			o.ID, _ = value.(string)
-		case "endpoints", "event_types", "members", "keys", "sso":
+		case "endpoints", "event_types", "sources", "members", "keys", "sso":
 		default:
 			o.Fields[field] = value
 		}
@@ -163,6 +163,7 @@ func (d *decoder) tenant(v any, path string) {
 	}{
 		{"event_types", desired.EventType, d.eventType},
 		{"endpoints", desired.Endpoint, d.endpoint},
+		{"sources", desired.Source, d.source},
 		{"members", desired.Member, d.member},
 		{"keys", desired.Key, d.key},
 	} {

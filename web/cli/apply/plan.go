@@ -37,7 +37,7 @@ type Plan struct {
 
 // comparison is how the fields of each kind are compared.
 var comparison = desired.Rules{
-	Parts:     map[desired.Kind][]string{desired.Platform: {"settings"}, desired.Tenant: {"health_policy", "limits", "mcp_access"}},
+	Parts:     map[desired.Kind][]string{desired.Platform: {"settings"}, desired.Tenant: {"health_policy", "limits", "mcp_access"}, desired.Source: connections},
 	Unordered: map[desired.Kind][]string{desired.Tenant: {"contacts", "muted_notices"}, desired.SSO: {"domains"}},
 	Ignored: map[desired.Kind][]string{
 		desired.Tenant:   {"external_id"},
@@ -93,6 +93,7 @@ func (s *Server) Plan(ctx context.Context, f *File, with Options) (*Plan, error)
 	if err != nil {
 		return nil, err
 	}
+	problems = append(problems, p.sourceKinds(wanted, present)...)
 	if problems = append(problems, rejected...); len(problems) > 0 {
 		return nil, &InvalidError{Name: f.name, Problems: problems}
 	}
@@ -126,7 +127,7 @@ func showWriteOnly(wanted, present []desired.Object) {
 	}
 	for _, o := range present {
 		secondSignature(o.Fields) // own_secret is shown, and not written
-		if w, ok := by[objectName(o)]; ok && o.Kind == desired.Endpoint {
+		if w, ok := by[objectName(o)]; ok && (o.Kind == desired.Endpoint || o.Kind == desired.Source) {
 			for _, field := range []string{"auth", "custom_headers", "kafka", "rabbitmq", "sqs", "tls", "transformation", "wire"} {
 				o.Fields[field] = filled(o.Fields[field], w.Fields[field], field != "custom_headers")
 			}
@@ -224,6 +225,7 @@ func (p *Plan) tenant(ctx context.Context, o desired.Object, wanted []desired.Ob
 	}{
 		{desired.EventType, func() ([]desired.Object, error) { return eventTypes(ctx, sdk, o.Name) }},
 		{desired.Endpoint, func() ([]desired.Object, error) { return endpointsOf(ctx, sdk, o.Name, wanted) }},
+		{desired.Source, func() ([]desired.Object, error) { return sourcesOf(ctx, sdk, o.Name) }},
 		{desired.Member, func() ([]desired.Object, error) { return p.server.people(ctx, sdk, o.Name) }},
 		{desired.Key, func() ([]desired.Object, error) { return p.server.keys(ctx, sdk, o.Name) }},
 		{desired.SSO, func() ([]desired.Object, error) { return p.sso(ctx, t.ID, o.Name) }},

@@ -84,6 +84,8 @@ func (p *Plan) do(ctx context.Context, c desired.Change, made func(Made) error) 
 		return err
 	case desired.Endpoint:
 		return p.doEndpoint(ctx, sdk, c, made)
+	case desired.Source:
+		return p.doSource(ctx, sdk, c)
 	case desired.Member:
 		return p.doMember(ctx, sdk, c)
 	case desired.SSO:

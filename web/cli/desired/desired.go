@@ -19,12 +19,13 @@ const (
 	Tenant    Kind = "tenant"
 	EventType Kind = "event_type"
 	Endpoint  Kind = "endpoint"
+	Source    Kind = "source"
 	Member    Kind = "member"
 	Key       Kind = "key"
 	SSO       Kind = "sso"
 )
 
-var kinds = []Kind{Platform, Tenant, EventType, Endpoint, Member, Key, SSO}
+var kinds = []Kind{Platform, Tenant, EventType, Endpoint, Source, Member, Key, SSO}
 
 // Object is a thing with the values of its fields as JSON: nil, bool, string, json.Number, []any, map[string]any.
 type Object struct {
