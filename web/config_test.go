@@ -33,11 +33,10 @@ func TestWrongSettingsNameTheVariableAndTheMend(t *testing.T) {
 		variable string // the one that is wrong; empty: none
 		fix      string // what its sentence must hold
 	}{
-		"home without the others":     {[]string{"POSTHORN_HOME=eu1", "POSTHORN_HOME_SECRET=" + homeSecret}, "POSTHORN_HOMES", "names no home"},
-		"homes without a secret":      {[]string{"POSTHORN_HOME=eu1", "POSTHORN_HOMES=eu1=http://a,eu2=http://b"}, "POSTHORN_HOME_SECRET", "openssl rand -hex 32"},
-		"homes without this one":      {[]string{"POSTHORN_HOME=us", "POSTHORN_HOMES=eu1=http://a", "POSTHORN_HOME_SECRET=" + homeSecret}, "POSTHORN_HOMES", "doesn't name this home"},
-		"homes without a name":        {[]string{"POSTHORN_HOMES=eu1=http://a", "POSTHORN_HOME_SECRET=" + homeSecret}, "POSTHORN_HOME", "lowercase"},
-		"homes":                       {[]string{"POSTHORN_HOME=eu1", "POSTHORN_HOMES=eu1=http://a,eu2=http://b", "POSTHORN_HOME_SECRET=" + homeSecret}, "", ""},
+		"home without the others":     {[]string{"POSTHORN_HOME=eu1"}, "POSTHORN_HOMES", "names no home"},
+		"homes without this one":      {[]string{"POSTHORN_HOME=us", "POSTHORN_HOMES=eu1=http://a"}, "POSTHORN_HOMES", "doesn't name this home"},
+		"homes without a name":        {[]string{"POSTHORN_HOMES=eu1=http://a"}, "POSTHORN_HOME", "lowercase"},
+		"homes":                       {[]string{"POSTHORN_HOME=eu1", "POSTHORN_HOMES=eu1=http://a,eu2=http://b"}, "", ""},
 		"history elsewhere":           {[]string{"POSTHORN_HISTORY_URL=ftp://a/b"}, "POSTHORN_HISTORY_URL", "s3://bucket/prefix"},
 		"history of too few days":     {[]string{"POSTHORN_HISTORY_AFTER_DAYS=1"}, "POSTHORN_HISTORY_AFTER_DAYS", "from 2"},
 		"history back for no day":     {[]string{"POSTHORN_HISTORY_BACK_DAYS=0"}, "POSTHORN_HISTORY_BACK_DAYS", "from 1"},
