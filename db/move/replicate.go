@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"posthorn/db/sql"
 	"posthorn/domain/fault"
@@ -140,6 +141,10 @@ func (v *mover) subscribe(ctx context.Context) error {
 	_, _ = v.to.Exec(ctx, "SET log_statement = 'none'; SET log_min_error_statement = 'panic'; SET log_min_duration_statement = -1")
 	_, err := v.to.Exec(ctx, fmt.Sprintf("CREATE SUBSCRIPTION %s CONNECTION '%s' PUBLICATION %s WITH (create_slot = false, slot_name = %[1]s%[4]s)",
 		v.name, strings.ReplaceAll(replicationURL(v.From), "'", "''"), v.publications(), options))
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return unfit(v.Home, "can't subscribe to that of the home "+v.fromHome+": "+pg.Message+". It reaches the other server at the address in POSTHORN_DATABASE_URL.")
+	}
 	return err
 }
 

@@ -173,6 +173,10 @@ func (p *pair) moveBack() {
 		t.Errorf("back before the rest is erased: %v", err)
 	}
 	p.exec(0, "DELETE FROM events WHERE tenant_id = $1", p.tenant)
+	p.exec(0, "SELECT posthorn.erase_rest($1, 1000)", p.tenant)
+	if n := p.count(0, "SELECT count(*) FROM moved_tenants m JOIN tenant_moves t USING (tenant_id) WHERE m.tenant_id = $1 AND t.link_key IS NOT NULL", p.tenant); n != 1 {
+		t.Error("after the rest is erased, the first home does not know where the tenant is")
+	}
 	p.exec(0, "UPDATE tenants SET erased_at = now() WHERE id = $1", p.tenant)
 	// Taken back, the first home still knows where the tenant is.
 	ctx, stop := context.WithCancel(t.Context())

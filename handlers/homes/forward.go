@@ -143,7 +143,8 @@ func (r *Router) forward(w http.ResponseWriter, req *http.Request, to *peer, s s
 	}
 	defer leave()
 	at := *req.URL
-	if rest, ok := strings.CutPrefix(at.Path, "/unsubscribe/"); ok {
+	rest, link := strings.CutPrefix(at.Path, "/unsubscribe/")
+	if link {
 		at.Path, at.RawPath = "/unsubscribe/"+accounts.ForwardedLink(req.Context(), r.DB, r.Ring, rest), ""
 	}
 	transport := to.any
@@ -155,6 +156,10 @@ func (r *Router) forward(w http.ResponseWriter, req *http.Request, to *peer, s s
 		Rewrite: func(p *httputil.ProxyRequest) {
 			at.Scheme, at.Host = to.URL.Scheme, to.URL.Host
 			p.Out.URL, p.Out.Host = &at, to.URL.Host
+			if link {
+				p.Out.Header.Del("Origin") // a page of this host; the link is the only credential
+				p.Out.Header.Del("Sec-Fetch-Site")
+			}
 			p.Out.Header.Set("X-Forwarded-For", client)
 			p.Out.Header.Add("Via", r.via())
 		},

@@ -155,7 +155,7 @@ func moveThroughKills(h *twoHomes, victim int) {
 	eventually(t, patience, "events flow", func() bool { return len(h.acknowledgements()) > 500 })
 	allowed := hits{}
 	kills := 0
-	for try := 0; !h.moved() || try == 0; try++ {
+	for try := 0; !h.moved() || try == 0 || victim < 0 && kills < len(traces); try++ {
 		var said bytes.Buffer
 		cmd := h.mover(&said)
 		if err := cmd.Start(); err != nil {
@@ -167,9 +167,9 @@ func moveThroughKills(h *twoHomes, victim int) {
 			select {
 			case <-ended:
 				running = false
-			case <-time.After(time.Duration(200+150*try) * time.Millisecond):
+			case <-time.After(h.untilNext(victim, try)):
 				switch {
-				case victim < 0 && kills < 5:
+				case victim < 0 && kills < len(traces) && h.reached(kills):
 					kills++
 					_ = cmd.Process.Kill()
 				case victim >= 0 && kills < 3:
@@ -179,7 +179,7 @@ func moveThroughKills(h *twoHomes, victim int) {
 				}
 			}
 		}
-		if try > 20 {
+		if try > 30 {
 			t.Fatalf("the tenant has not moved: %s", said.String())
 		}
 	}
@@ -213,6 +213,38 @@ func moveThroughKills(h *twoHomes, victim int) {
 	if err := first.QueryRow(context.Background(), "SELECT (SELECT count(*) FROM pg_replication_slots WHERE database = current_database()) + (SELECT count(*) FROM pg_publication)").Scan(&replication); err != nil || replication != 0 {
 		t.Errorf("%d slots and publications are left: %v", replication, err)
 	}
+}
+
+// traces are those at which the mover is killed: as soon as a step has left its trace in one of the databases.
+var traces = []struct {
+	home  int
+	trace string
+}{
+	{0, "SELECT count(*) FROM tenant_moves"},
+	{0, "SELECT count(*) FROM pg_replication_slots WHERE database = current_database()"},
+	{1, "SELECT count(*) FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid WHERE d.datname = current_database()"},
+	{1, "SELECT count(*) FROM (SELECT FROM events LIMIT 1) x"},
+	{0, "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'move\\_%'"},
+	{0, "SELECT count(*) FROM tenant_moves WHERE cardinality(open_lanes) > 0"},
+	{0, "SELECT count(*) FROM tenant_moves WHERE state = 'closed'"},
+	{1, "SELECT count(*) FROM tenant_moves WHERE state = 'copied'"},
+	{1, "SELECT count(*) FROM tenant_moves WHERE state = 'done'"},
+	{0, "SELECT count(*) FROM moved_tenants"},
+	{0, "SELECT count(*) FROM tenant_moves WHERE state = 'done'"},
+}
+
+// reached reports whether a move has come to a moment.
+func (h *twoHomes) reached(trace int) bool {
+	return []*world{h.world, h.second}[traces[trace].home].ask(traces[trace].trace) > 0
+}
+
+// untilNext is when a kill is considered next: of the mover, by its traces, and of a home, after a longer time with each
+// try.
+func (h *twoHomes) untilNext(victim, try int) time.Duration {
+	if victim < 0 {
+		return time.Millisecond
+	}
+	return time.Duration(500+700*try) * time.Millisecond
 }
 
 // underWay notes what has been sent and not recorded: each such delivery can come once more than it has.
