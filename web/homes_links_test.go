@@ -251,8 +251,8 @@ func (l *linked) worksThrough(what string, by *someHome, home string, k mailedLi
 	shows("single sign-on", person.get(back.RequestURI()), "Overview")
 }
 
-// Replays, test inboxes, portal links, invitations, links to unsubscribe, passwords and single sign-on work after a move
-// at the address that they were made for, which leads to the new home.
+// Replays, test inboxes, portal links, invitations, links to unsubscribe, passwords and single sign-on work after a
+// move at the address that they were made for, which leads to the new home.
 func TestLinksWorkAfterAMove(t *testing.T) {
 	t.Parallel()
 	two, one := newMovingHomes(t)

@@ -441,8 +441,9 @@ func (h *someHome) exec(t *testing.T, statement string, args ...any) {
 	}
 }
 
-// The check of a move compares rows and not clocks: an event of the new home that a slow clock made does not disturb it.
-// A missing row is found: before the tenant opens, which can then be taken back, or afterwards, with nothing erased.
+// The check of a move compares rows and not clocks: an event of the new home that a slow clock made does not disturb
+// it. A missing row is found: before the tenant opens, which can then be taken back, or afterwards, with nothing
+// erased.
 func TestAMoveComparesRowsWhateverTheClocksSay(t *testing.T) {
 	t.Parallel()
 	const drop = "DELETE FROM events WHERE (created_at, id) IN (SELECT created_at, id FROM events WHERE tenant_id = $1 ORDER BY created_at %s LIMIT 1)"

@@ -141,8 +141,8 @@ func kitConfig(p *Program, general *db.DB, keys *handlers.Authenticator, ring *s
 	}
 }
 
-// newFleet leads requests for tenants that have moved to their homes, and watches these. It is nil where the installation
-// has none.
+// newFleet leads requests for tenants that have moved to their homes, and watches these. It is nil where the
+// installation has none.
 func newFleet(p *Program, kit *handlers.Kit, here http.Handler, c handlers.Config) *homes.Router {
 	if p.Config.Home == "" {
 		return nil

@@ -270,30 +270,26 @@ func (v *mover) locking(ctx context.Context, do func(q *sql.Queries, tx pgx.Tx) 
 
 // fence creates the triggers that reject changes of the tenant once it is closed.
 func (v *mover) fence(ctx context.Context) error {
+	return v.eachFenced(ctx, fmt.Sprintf(`CREATE OR REPLACE TRIGGER %[1]s_w AFTER INSERT OR UPDATE ON %[3]s FOR EACH ROW WHEN (NEW.tenant_id = '%[2]s') EXECUTE FUNCTION on_move('%[2]s');
+		CREATE OR REPLACE TRIGGER %[1]s_d AFTER DELETE ON %[3]s FOR EACH ROW WHEN (OLD.tenant_id = '%[2]s') EXECUTE FUNCTION on_move('%[2]s')`,
+		strings.TrimPrefix(v.name, "posthorn_"), v.Tenant, "%[1]s"))
+}
+
+func (v *mover) unfence(ctx context.Context) error {
+	name := strings.TrimPrefix(v.name, "posthorn_")
+	return v.eachFenced(ctx, "DROP TRIGGER IF EXISTS "+name+"_w ON %[1]s; DROP TRIGGER IF EXISTS "+name+"_d ON %[1]s")
+}
+
+// eachFenced runs statements for each fenced table, in a transaction of its own.
+func (v *mover) eachFenced(ctx context.Context, statements string) error {
 	for _, t := range movedTables {
 		if !t.fenced() {
 			continue
 		}
-		var create string
-		for _, on := range []struct{ suffix, events, row string }{{"_w", "INSERT OR UPDATE", "NEW"}, {"_d", "DELETE", "OLD"}} {
-			create += fmt.Sprintf("CREATE OR REPLACE TRIGGER %s AFTER %s ON %s FOR EACH ROW WHEN (%s.tenant_id = '%s') EXECUTE FUNCTION posthorn.on_move('%[5]s'); ",
-				v.trigger(on.suffix), on.events, t.name, on.row, v.Tenant)
-		}
-		if err := v.locking(ctx, func(_ *sql.Queries, tx pgx.Tx) error { _, err := tx.Exec(ctx, create); return err }); err != nil {
+		if err := v.locking(ctx, func(_ *sql.Queries, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, fmt.Sprintf(statements, t.name))
 			return err
-		}
-	}
-	return nil
-}
-
-func (v *mover) trigger(suffix string) string {
-	return strings.Replace(v.name, "posthorn_", "", 1) + suffix
-}
-
-func (v *mover) unfence(ctx context.Context) error {
-	for _, t := range movedTables {
-		drop := fmt.Sprintf("DROP TRIGGER IF EXISTS %[2]s ON %[1]s; DROP TRIGGER IF EXISTS %[3]s ON %[1]s", t.name, v.trigger("_w"), v.trigger("_d"))
-		if err := v.locking(ctx, func(_ *sql.Queries, tx pgx.Tx) error { _, err := tx.Exec(ctx, drop); return err }); t.fenced() && err != nil {
+		}); err != nil {
 			return err
 		}
 	}

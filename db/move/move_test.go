@@ -48,8 +48,8 @@ func TestEveryTableOfTenantsMoves(t *testing.T) {
 	}
 }
 
-// A publication with a filter rejects changes of tables whose replica identity lacks the filter's column: of every tenant
-// of the home, and not of the one that moves alone.
+// A publication with a filter rejects changes of tables whose replica identity lacks the filter's column: of every
+// tenant of the home, and not of the one that moves alone.
 func TestAPublishedTableHasTheTenantInItsReplicaIdentity(t *testing.T) {
 	t.Parallel()
 	conn, err := db.Connect(t.Context(), schematest.Clone(t), db.Options{Name: "test"})

@@ -110,8 +110,8 @@ var steps = []string{
 	"copying the last changes", "comparing both homes",
 }
 
-// A move that ends in any of its steps goes on when it is run again, and no row is lost or doubled. Rows of another tenant
-// stay.
+// A move that ends in any of its steps goes on when it is run again, and no row is lost or doubled. Rows of another
+// tenant stay.
 func TestAMoveGoesOnAfterEachStep(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

@@ -4,8 +4,8 @@ package move
 type movedAs int
 
 const (
-	// live is replicated while the tenant works: its primary key has the tenant, which the filter of a publication needs
-	// for changes and deletions.
+	// live is replicated while the tenant works: its primary key has the tenant, which the filter of a publication
+	// needs for changes and deletions.
 	live movedAs = iota
 	// inserts is replicated too, insertions alone.
 	inserts
@@ -89,8 +89,8 @@ var movedTables = []movedTable{
 	{name: "moved_tenants", as: stays},
 }
 
-// resealed are the columns that the other home's master key must open. row is the column that finds the value within the
-// table, object the id under which the value is sealed: for the tenant, or, if owner is true, for nobody.
+// resealed are the columns that the other home's master key must open. row is the column that finds the value within
+// the table, object the id under which the value is sealed: for the tenant, or, if owner is true, for nobody.
 var resealed = []struct {
 	table, column, row, object string
 	owner                      bool

@@ -24,8 +24,8 @@ type Seen struct {
 	doubted bool
 }
 
-// After is what a process knows of a home once it has asked it again, at a time. One bad response of an operational home
-// only raises a doubt, since a busy machine can be slow once: its state changes with the second one.
+// After is what a process knows of a home once it has asked it again, at a time. One bad response of an operational
+// home only raises a doubt, since a busy machine can be slow once: its state changes with the second one.
 func (s Seen) After(state State, release string, now time.Time) Seen {
 	if state != Down {
 		s.SeenAt, s.Release = now, release

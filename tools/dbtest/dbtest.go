@@ -147,8 +147,8 @@ func Clone(t testing.TB, fingerprint string, migrate func(ctx context.Context, u
 	return s.database(name)
 }
 
-// CloneLogical is Clone on a server of its own with wal_level = logical: the creation of a slot waits for all transactions
-// of its server. admin is the URL for a superuser.
+// CloneLogical is Clone on a server of its own with wal_level = logical: the creation of a slot waits for all
+// transactions of its server. admin is the URL for a superuser.
 func CloneLogical(t testing.TB, fingerprint string, migrate func(ctx context.Context, url string) error) (url, admin string) {
 	t.Helper()
 	s, err := theLogical()

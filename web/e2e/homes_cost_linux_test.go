@@ -85,7 +85,8 @@ func (w *way) at(q float64) time.Duration {
 func (w *way) each() time.Duration { return w.cpu / time.Duration(max(w.n, 1)) }
 
 // TestWhatForwardingCosts measures emissions that come to a home that the tenant has left beside those that come to its
-// own, and two homes at once beside each alone. Rounds of both alternate, so that what else the machine does burdens both.
+// own, and two homes at once beside each alone. Rounds of both alternate, so that what else the machine does burdens
+// both.
 func TestWhatForwardingCosts(t *testing.T) {
 	const rounds, inARow, connections, lasts = 10, 100, 8, time.Second
 	h := newTwoHomes(t)

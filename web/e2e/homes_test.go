@@ -238,8 +238,8 @@ func (h *twoHomes) reached(trace int) bool {
 	return []*world{h.world, h.second}[traces[trace].home].ask(traces[trace].trace) > 0
 }
 
-// untilNext is when a kill is considered next: of the mover, by its traces, and of a home, after a longer time with each
-// try.
+// untilNext is when a kill is considered next: of the mover, by its traces, and of a home, after a longer time with
+// each try.
 func (h *twoHomes) untilNext(victim, try int) time.Duration {
 	if victim < 0 {
 		return time.Millisecond
