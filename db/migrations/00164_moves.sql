@@ -1,6 +1,6 @@
 -- Moves of tenants use logical replication, and a home knows which tenants have moved away
 -- (docs/adr/0034-moves-by-replication.md).
--- functions: 6d54a95360d7e0aa
+-- functions: 26866cf0867a72e3
 
 -- +goose Up
 
