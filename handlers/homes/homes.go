@@ -117,6 +117,7 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 		r.Here.ServeHTTP(w, req)
 	case s.people && (req.Method == http.MethodGet || req.Method == http.MethodHead):
+		//nolint:gosec // G710: to a home that the operator names
 		http.Redirect(w, req, to.URL.String()+req.URL.RequestURI(), http.StatusFound)
 	case s.people: // a form of before the move: this browser is not signed in there
 		http.Redirect(w, req, to.URL.String()+s.page, http.StatusSeeOther)

@@ -21,8 +21,8 @@ import (
 type Deps struct {
 	DB          *db.DB
 	Keys        *seal.Ring
-	Development bool // /dev/mail is served
-	CronSecret string // lets an outside scheduler request sweeps; empty: there is no such route
+	Development bool   // /dev/mail is served
+	CronSecret  string // lets an outside scheduler request sweeps; empty: there is no such route
 }
 
 // mailbox holds the handlers.
