@@ -84,6 +84,8 @@ var proofs = map[string]struct {
 	"docs/ops/history.md text":               {1, "worker/history_readers_test.go TestOtherProgramsReadStoredHistory"},
 	"docs/ops/history.md sh":                 {1, "web/history_test.go TestTheSettingsOfTheHistoryPageAreTaken"},
 	"docs/ops/homes.md sh":                   {2, "web/homes_test.go TestTheSettingsOfTheHomesPageAreTaken"},
+	"docs/ops/homes.md haproxy":              {1, "web/homes_proxies_test.go TestOneHostNameLeadsToTheHomeOfTheKey"},
+	"docs/ops/homes.md nginx":                {1, "web/homes_proxies_test.go TestOneHostNameLeadsToTheHomeOfTheKey"},
 	"docs/ops/keys.md sh":                    {2, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
 	"docs/ops/monitoring.md yaml":            {1, "- the configuration of a Prometheus server, with addresses of an installation"},
 	"docs/ops/upgrade.md sh":                 {1, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},

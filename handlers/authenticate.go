@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
@@ -409,112 +407,14 @@ func (a *Authenticator) flush(ctx context.Context) {
 // KeyUnknown is the code of the error about a key that this database does not have.
 const KeyUnknown = "key_unknown"
 
-// HasKeyHash is HasKey for the SHA-256 of a key in hexadecimal.
-func (a *Authenticator) HasKeyHash(ctx context.Context, text string) (bool, error) {
-	var hash [sha256.Size]byte
-	if n, err := hex.Decode(hash[:], []byte(text)); err != nil || n != len(hash) {
-		return false, nil //nolint:nilerr // no key has it
-	}
-	return a.hasKey(ctx, hash)
-}
-
-func (a *Authenticator) hasKey(ctx context.Context, hash [sha256.Size]byte) (bool, error) {
-	kept := a.fresh()
-	if kept != nil {
-		if _, ok := kept.keys.Load(hash); ok {
-			return true, nil
-		}
-	}
-	_, err := a.findOnce(ctx, hash, kept)
-	if fault.Is(err, KeyUnknown) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// HasTenant reports whether this database has a tenant, by its id or its external id.
-func (a *Authenticator) HasTenant(ctx context.Context, text string) (bool, error) {
-	tenant, err := id.Tenant.Parse(text)
-	if err != nil {
-		if !id.ValidExternal(id.Tenant, text) {
-			return false, nil
-		}
-		tenant, err = a.findTenant(ctx, text)
-	}
-	if err == nil {
-		_, err = a.tenantState(ctx, tenant)
-	}
-	if fault.Is(err, fault.ErrNotFound.Code) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// Vouched is a platform key that another home of this server has admitted.
-type Vouched struct {
-	Key    id.UUID
-	Scopes access.Scopes
-}
-
-// PlatformKey admits a platform key of this database, so that this home can vouch for it. A key of a tenant is
-// unknown.
-func (a *Authenticator) PlatformKey(ctx context.Context, text string) (Vouched, error) {
+// IsPlatformKey reports whether a text is a platform key of this database that is admitted.
+func (a *Authenticator) IsPlatformKey(ctx context.Context, text string) bool {
 	who, err := a.authenticate(ctx, text)
-	if err == nil && !who.tenant.IsZero() {
-		err = errKeyUnknown
-	}
-	if err != nil {
-		return Vouched{}, err
-	}
-	return Vouched{Key: who.key, Scopes: who.scopes}, nil
+	return err == nil && who.tenant.IsZero()
 }
 
-type vouchedKey struct{}
-
-// WithVouched returns a context for a request that another home vouches for.
-func WithVouched(ctx context.Context, v Vouched) context.Context {
-	return context.WithValue(ctx, vouchedKey{}, &v)
-}
-
-// VouchedOf returns what another home vouches for; nil: nothing.
-func VouchedOf(ctx context.Context) *Vouched {
-	v, _ := ctx.Value(vouchedKey{}).(*Vouched)
-	return v
-}
-
-type hereKey struct{}
-
-// WithHere returns a context for a request whose key or tenant was in this home a moment ago.
-func WithHere(ctx context.Context) context.Context { return context.WithValue(ctx, hereKey{}, true) }
-
-// movedAway is the error of a request whose key or tenant is not here. If it was here a moment ago, it has moved or
-// was deleted: the client sends the request again and learns which.
-func movedAway(ctx context.Context, err error) error {
-	if here, _ := ctx.Value(hereKey{}).(bool); here && (fault.Is(err, KeyUnknown) ||
-		fault.Is(err, fault.ErrNotFound.Code)) {
-		return db.ErrMoving
-	}
-	return err
-}
-
-// stillHere is the error of an object that is not here, in a home that had its tenant a moment ago: if the tenant has
-// left since, the object has left with it.
-func (a *Authenticator) stillHere(c *Call, err error) error {
-	here, _ := c.Ctx().Value(hereKey{}).(bool)
-	if !here || c.Actor.Tenant.IsZero() || !fault.Is(err, fault.ErrNotFound.Code) {
-		return err
-	}
-	if _, gone := a.keys.TenantState(c.Ctx(), c.Actor.Tenant); gone != nil {
-		return movedAway(c.Ctx(), gone)
-	}
-	return err
-}
-
-// caller finds the holder of a request's key: by the key, or by the statement of the home that admitted it.
+// caller finds the holder of a request's key.
 func (a *Authenticator) caller(c *Call) (*holder, error) {
-	if v := VouchedOf(c.Ctx()); v != nil {
-		return &holder{key: v.Key, scopes: withFeeds(v.Scopes)}, nil
-	}
 	if token := credential(c.Request.Header); c.access.Tokens && a.Tokens != nil && token != "" && !accounts.LooksLikeKey(token) {
 		return a.person(c, token)
 	}
@@ -522,8 +422,7 @@ func (a *Authenticator) caller(c *Call) (*holder, error) {
 	if err != nil {
 		return nil, err
 	}
-	who, err := a.authenticate(c.Ctx(), text)
-	return who, movedAway(c.Ctx(), err)
+	return a.authenticate(c.Ctx(), text)
 }
 
 // person finds who a token was given to, in the tenant that the path names.
@@ -543,7 +442,7 @@ func (a *Authenticator) person(c *Call, token string) (*holder, error) {
 	}
 	state, err := a.tenantState(c.Ctx(), tenant)
 	if err != nil {
-		return nil, movedAway(c.Ctx(), err)
+		return nil, err
 	}
 	c.setParam(TenantParam, id.Tenant.Format(tenant))
 	return &holder{tenant: tenant, principal: who.Principal, expires: who.Expires, state: state}, nil

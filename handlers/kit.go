@@ -343,9 +343,6 @@ func (k *Kit) serve(r Route) gin.HandlerFunc {
 		}
 		switch {
 		case err != nil:
-			if k.auth != nil {
-				err = k.auth.stillHere(call, err)
-			}
 			k.Fail(c, call.ofStoredDay(err))
 		case body != nil && !body.done:
 			hurry(c.Writer, c.Request)
@@ -419,7 +416,7 @@ func (k *Kit) admit(c *Call, a Access) error {
 			return err
 		}
 		if state, err = k.auth.tenantState(c.Ctx(), c.Actor.Tenant); err != nil {
-			return movedAway(c.Ctx(), err)
+			return err
 		}
 	}
 	switch {
@@ -440,7 +437,7 @@ func (k *Kit) resolveTenant(c *Call) error {
 	}
 	tenantID, err := k.auth.findTenant(c.Ctx(), external)
 	if err != nil {
-		return movedAway(c.Ctx(), err)
+		return err
 	}
 	c.setParam(TenantParam, id.Tenant.Format(tenantID))
 	return nil

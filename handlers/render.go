@@ -228,9 +228,6 @@ func (c *Call) explain(gc *gin.Context, e *fault.Error, r *layout.Refusal) {
 	} else if text := forPeople[e.Code]; text != "" {
 		r.Detail = text
 	}
-	if name := gc.Writer.Header().Get("Posthorn-Home"); e.Code == "home_unavailable" && strings.HasPrefix(c.Request.URL.Path, "/console") && name != "" {
-		r.Back, r.BackLabel = "/console/homes?home="+name, "Open the console of home "+name
-	}
 	if e == errViewOver {
 		r.Back, r.BackLabel = "/console/tenants/"+c.Param(TenantParam), "Open the tenant in the console"
 	}

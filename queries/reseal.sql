@@ -98,3 +98,10 @@ WHERE client_secret IS NOT NULL AND substring(client_secret FROM 1 FOR 5) <> @he
 
 -- name: ResealClientSecret :exec
 UPDATE sso_connections SET client_secret = @client_secret WHERE tenant_id = @tenant_id;
+
+-- name: StaleLinkKeys :many
+SELECT tenant_id, link_key FROM tenant_moves
+WHERE link_key IS NOT NULL AND substring(link_key FROM 1 FOR 5) <> @head::bytea ORDER BY tenant_id LIMIT sqlc.arg('limit') FOR UPDATE;
+
+-- name: ResealLinkKey :exec
+UPDATE tenant_moves SET link_key = @link_key WHERE tenant_id = @tenant_id;

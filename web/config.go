@@ -80,8 +80,7 @@ type Config struct {
 	ServiceName       string        `env:"OTEL_SERVICE_NAME" help:"service.name of the traces; default: posthorn, posthorn-web, or posthorn-worker"`
 	ServiceAttributes string        `env:"OTEL_RESOURCE_ATTRIBUTES" help:"further attributes of the traces' resource, separated by commas: deployment.environment.name=eu"`
 	Home              string        `env:"POSTHORN_HOME" help:"name of this home, if several installations share the tenants: eu1"`
-	Homes             string        `env:"POSTHORN_HOMES" help:"all homes with their internal addresses, separated by commas: eu1=http://10.0.0.1:8080,eu2=http://10.0.1.1:8080"`
-	HomeSecret        Secret        `env:"POSTHORN_HOME_SECRET" help:"secret for requests between homes: at least 32 characters, the same in all homes"`
+	Homes             string        `env:"POSTHORN_HOMES" help:"all homes with their public addresses, separated by commas: eu1=https://eu1.example.com,eu2=https://eu2.example.com"`
 	HistoryURL        string        `env:"POSTHORN_HISTORY_URL" help:"where old days of history are kept outside PostgreSQL: s3://bucket/prefix, or file:///folder that all workers share; default: they stay"`
 	HistoryAfterDays  int64         `env:"POSTHORN_HISTORY_AFTER_DAYS" envDefault:"30" help:"days of history that stay in PostgreSQL, from 2 to 3650"`
 	HistoryBackDays   int64         `env:"POSTHORN_HISTORY_BACK_DAYS" envDefault:"7" help:"days for which history that was brought back stays in PostgreSQL, from 1 to 365"`
@@ -98,6 +97,7 @@ type Config struct {
 	Published []netip.Prefix   // EgressAddresses, read
 	Proxies   handlers.Proxies // TrustedProxies, read
 	Others    []home.Home      // Homes, read, without this one
+	self      home.Home        // this one
 	History   history.Store    // HistoryURL, opened; nil: history stays in the database
 	// Suspects are variables that nothing reads but that look like one that is read, with the name they resemble.
 	Suspects map[string]string
@@ -429,19 +429,13 @@ func (c *Config) checkProcess(report reporter) {
 	}
 }
 
-// minHomeSecret is the fewest characters of the secret between homes.
-const minHomeSecret = 32
-
-// checkHomes reads the homes. The three variables go together.
+// checkHomes reads the homes. The two variables go together.
 func (c *Config) checkHomes(report reporter) {
-	if c.Home == "" && c.Homes == "" && c.HomeSecret == "" {
+	if c.Home == "" && c.Homes == "" {
 		return
 	}
 	if !home.ValidName(c.Home) {
 		report("POSTHORN_HOME", "is %q. Write the name of this home: %s.", c.Home, home.Rule)
-	}
-	if len(c.HomeSecret) < minHomeSecret {
-		report("POSTHORN_HOME_SECRET", "is shorter than %d characters. Make one with `openssl rand -hex 32` and give it to all homes.", minHomeSecret)
 	}
 	all, err := home.Parse(c.Homes)
 	if err != nil {
@@ -451,6 +445,8 @@ func (c *Config) checkHomes(report reporter) {
 	for _, h := range all {
 		if h.Name != c.Home {
 			c.Others = append(c.Others, h)
+		} else {
+			c.self = h
 		}
 	}
 	if len(c.Others) == len(all) && c.Home != "" {

@@ -33,18 +33,14 @@ func TestWrongSettingsNameTheVariableAndTheMend(t *testing.T) {
 		variable string // the one that is wrong; empty: none
 		fix      string // what its sentence must hold
 	}{
-		"home without the others":       {[]string{"POSTHORN_HOME=eu1", "POSTHORN_HOME_SECRET=" + homeSecret}, "POSTHORN_HOMES", "names no home"},
-		"homes without a secret":        {[]string{"POSTHORN_HOME=eu1", "POSTHORN_HOMES=eu1=http://a,eu2=http://b"}, "POSTHORN_HOME_SECRET", "openssl rand -hex 32"},
-		"homes without this one":        {[]string{"POSTHORN_HOME=us", "POSTHORN_HOMES=eu1=http://a", "POSTHORN_HOME_SECRET=" + homeSecret}, "POSTHORN_HOMES", "doesn't name this home"},
-		"homes without a name":          {[]string{"POSTHORN_HOMES=eu1=http://a", "POSTHORN_HOME_SECRET=" + homeSecret}, "POSTHORN_HOME", "lowercase"},
-		"homes":                         {[]string{"POSTHORN_HOME=eu1", "POSTHORN_HOMES=eu1=http://a,eu2=http://b", "POSTHORN_HOME_SECRET=" + homeSecret}, "", ""},
+		"home without the others":       {[]string{"POSTHORN_HOME=eu1"}, "POSTHORN_HOMES", "names no home"},
+		"homes without this one":        {[]string{"POSTHORN_HOME=us", "POSTHORN_HOMES=eu1=http://a"}, "POSTHORN_HOMES", "doesn't name this home"},
+		"homes without a name":          {[]string{"POSTHORN_HOMES=eu1=http://a"}, "POSTHORN_HOME", "lowercase"},
+		"homes":                         {[]string{"POSTHORN_HOME=eu1", "POSTHORN_HOMES=eu1=http://a,eu2=http://b"}, "", ""},
 		"history elsewhere":             {[]string{"POSTHORN_HISTORY_URL=ftp://a/b"}, "POSTHORN_HISTORY_URL", "s3://bucket/prefix"},
 		"history of too few days":       {[]string{"POSTHORN_HISTORY_AFTER_DAYS=1"}, "POSTHORN_HISTORY_AFTER_DAYS", "from 2"},
 		"history back for no day":       {[]string{"POSTHORN_HISTORY_BACK_DAYS=0"}, "POSTHORN_HISTORY_BACK_DAYS", "from 1"},
 		"history without a secret":      {[]string{"POSTHORN_HISTORY_ACCESS_KEY=a"}, "POSTHORN_HISTORY_SECRET_KEY", "Set both"},
-		"large events nowhere":          {[]string{"POSTHORN_MAX_LARGE_PAYLOAD=1000000"}, "POSTHORN_MAX_LARGE_PAYLOAD", "Set POSTHORN_HISTORY_URL"},
-		"large events that are small":   {[]string{"POSTHORN_HISTORY_URL=s3://bucket/a", "POSTHORN_MAX_LARGE_PAYLOAD=262144"}, "POSTHORN_MAX_LARGE_PAYLOAD", "from 262145"},
-		"large events beyond a request": {[]string{"POSTHORN_HISTORY_URL=s3://bucket/a", "POSTHORN_MAX_LARGE_PAYLOAD=10485761"}, "POSTHORN_MAX_LARGE_PAYLOAD", "to 10485760"},
 		"history":                       {[]string{"POSTHORN_HISTORY_URL=s3://bucket/a/b", "POSTHORN_HISTORY_ENDPOINT=http://127.0.0.1:9000"}, "", ""},
 		"address without port":          {[]string{"POSTHORN_ADDR=localhost"}, "POSTHORN_ADDR", "host:port"},
 		"address with a scheme":         {[]string{"POSTHORN_ADDR=http://localhost:80"}, "POSTHORN_ADDR", "host:port"},
@@ -114,6 +110,9 @@ func TestWrongSettingsNameTheVariableAndTheMend(t *testing.T) {
 		"worker name":                   {[]string{"POSTHORN_WORKER_NAME=" + strings.Repeat("w", 101)}, "POSTHORN_WORKER_NAME", "short name"},
 		"archive without sum":           {[]string{"POSTHORN_POSTGRES_ARCHIVE=https://example.com/pg.txz"}, "POSTHORN_POSTGRES_ARCHIVE", "SHA256"},
 		"archive with half a sum":       {[]string{"POSTHORN_POSTGRES_ARCHIVE_SHA256=abc"}, "POSTHORN_POSTGRES_ARCHIVE_SHA256", "64"},
+		"large events nowhere":          {[]string{"POSTHORN_MAX_LARGE_PAYLOAD=1000000"}, "POSTHORN_MAX_LARGE_PAYLOAD", "Set POSTHORN_HISTORY_URL"},
+		"large events that are small":   {[]string{"POSTHORN_HISTORY_URL=s3://bucket/a", "POSTHORN_MAX_LARGE_PAYLOAD=262144"}, "POSTHORN_MAX_LARGE_PAYLOAD", "from 262145"},
+		"large events beyond a request": {[]string{"POSTHORN_HISTORY_URL=s3://bucket/a", "POSTHORN_MAX_LARGE_PAYLOAD=10485761"}, "POSTHORN_MAX_LARGE_PAYLOAD", "to 10485760"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -44,9 +44,10 @@ type readiness struct {
 
 // report is the JSON of /readyz.
 type report struct {
-	Status string           `json:"status"` // ready, not_ready, stopping
-	Home   string           `json:"home,omitempty"`
-	Checks map[string]probe `json:"checks,omitempty"`
+	Status  string           `json:"status"` // ready, not_ready, stopping
+	Version string           `json:"version"`
+	Home    string           `json:"home,omitempty"`
+	Checks  map[string]probe `json:"checks,omitempty"`
 }
 
 // probe is the outcome of one check. Detail is the problem, without secrets or addresses.
@@ -196,7 +197,7 @@ func failed(err error) probe {
 // serveReady is GET /readyz: 200 when this process should get work, else 503.
 func (r *readiness) serveReady(w http.ResponseWriter, req *http.Request) {
 	body := r.check(req.Context())
-	body.Home = r.home
+	body.Version, body.Home = buildVersion(), r.home
 	status := http.StatusOK
 	if body.Status != "ready" {
 		status = http.StatusServiceUnavailable

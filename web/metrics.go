@@ -63,14 +63,14 @@ func newHTTPMetrics(registry prometheus.Registerer) *httpMetrics {
 // homeMetrics serves the state of each home as a web process knows it.
 type homeMetrics func() []home.Seen
 
-var homeUp = prometheus.NewDesc("posthorn_home_up", "1 where a home responds, reads its database, and has a worker.", []string{"home"}, nil)
+var homeUp = prometheus.NewDesc("posthorn_home_up", "1 where a home responds and is ready.", []string{"home"}, nil)
 
 func (homeMetrics) Describe(c chan<- *prometheus.Desc) { c <- homeUp }
 
 func (m homeMetrics) Collect(c chan<- prometheus.Metric) {
 	for _, seen := range m() {
 		var up float64
-		switch seen.State() {
+		switch seen.State {
 		case home.Unknown: // unknown before the first result
 			continue
 		case home.Operational:

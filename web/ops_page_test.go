@@ -188,6 +188,18 @@ func behindNginx(t *testing.T, one, two string) *http.Client {
 		"listen 443 ", "listen "+front+" ", "/etc/ssl/posthorn.example.com.pem", certificate, "/etc/ssl/posthorn.example.com.key", key,
 		"10.0.0.11:8080", one, "10.0.0.12:8080", two,
 	).Replace(examples(t, "deploy.md", "nginx", 1)[0])
+	runNginx(t, dir, front, page)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
+	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, front)
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// runNginx runs nginx with a configuration of a page, and returns when it listens.
+func runNginx(t *testing.T, dir, front, page string) {
+	t.Helper()
 	var whole bytes.Buffer
 	if os.Getuid() == 0 {
 		whole.WriteString("user root;\n") // who may write into the test's folder
@@ -204,7 +216,13 @@ func behindNginx(t *testing.T, one, two string) *http.Client {
 	if said, err := exec.CommandContext(t.Context(), "nginx", "-t", "-q", "-p", dir, "-c", file).CombinedOutput(); err != nil {
 		t.Fatalf("nginx: %v\n%s", err, said)
 	}
-	cmd := exec.CommandContext(t.Context(), "nginx", "-p", dir, "-c", file)
+	runProxy(t, front, "nginx", "-p", dir, "-c", file)
+}
+
+// runProxy runs a proxy, and returns when it listens.
+func runProxy(t *testing.T, front, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
 	said := newOutput()
 	cmd.Stdout, cmd.Stderr = said, said
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // at once, and its worker with it
@@ -215,7 +233,7 @@ func behindNginx(t *testing.T, one, two string) *http.Client {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("nginx said:\n%s", said)
+			t.Logf("%s said:\n%s", name, said)
 		}
 	})
 	dialer := &net.Dialer{}
@@ -229,12 +247,6 @@ func behindNginx(t *testing.T, one, two string) *http.Client {
 			t.Fatal(err)
 		}
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
-	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return dialer.DialContext(ctx, network, front)
-	}
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport}
 }
 
 func TestTheProxyOfThePagePassesOnWhatPosthornNeeds(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"posthorn/db"
@@ -57,7 +56,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		Tester:  tester,
 
 		ConsoleURL: p.Config.consoleURL(p.URL()),
-		Settings: api.Settings{MaxLarge: int(p.Config.MaxLargePayload)},
+		Settings:   api.Settings{MaxLarge: int(p.Config.MaxLargePayload)},
 	}
 	keys.Tokens = &mcp.SignIns{DB: general, OpenID: providers, BaseURL: p.URL(), Now: time.Now}
 	inner := kit.NewEngine()
@@ -147,23 +146,22 @@ func kitConfig(p *Program, general *db.DB, keys *handlers.Authenticator, ring *s
 	}
 }
 
-// newFleet passes requests on to other homes, and watches them. It is nil where the installation has none.
+// newFleet leads requests for tenants that have moved to their homes, and watches these. It is nil where the
+// installation has none.
 func newFleet(p *Program, kit *handlers.Kit, here http.Handler, c handlers.Config) *homes.Router {
 	if p.Config.Home == "" {
 		return nil
 	}
 	fleet := homes.New(homes.Config{
-		Self:    p.Config.Home,
+		Self:    p.Config.self,
 		Others:  p.Config.Others,
-		Secret:  p.Config.HomeSecret.Reveal(),
 		DB:      c.DB,
-		Keys:    c.Authenticator,
 		Ring:    c.Keys,
+		Keys:    c.Authenticator,
 		Proxies: c.Proxies,
-		Secure:  strings.HasPrefix(c.BaseURL, "https://"),
 		Log:     c.Log,
 		Now:     c.Now,
-		Release: buildVersion(),
+		Ready:   func(ctx context.Context) (bool, string) { return p.ready.check(ctx).Status == "ready", buildVersion() },
 		Here:    here,
 		Refuse:  kit.Refuser(),
 		Arrive:  kit.Arrive,
@@ -212,8 +210,7 @@ func table(d routed) []handlers.Route {
 		Now:     accounts.Now,
 	}
 	if d.homes != nil {
-		console.Homes, d.status.Homes, d.mailbox.Elsewhere = d.homes, d.homes.Known, d.homes.SignedElsewhere
-		d.links.Elsewhere = d.homes.LinkElsewhere
+		console.Homes, d.status.Homes = d.homes.Known, d.homes.Known
 	}
 	inboxes := inbox.Routes(inbox.Deps{DB: accounts.DB, Keys: accounts.Keys, Now: accounts.Now})
 	pages := docs.Routes(docs.Deps{BaseURL: accounts.BaseURL, Catalogue: catalogueOf(accounts.DB)})

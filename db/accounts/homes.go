@@ -2,68 +2,16 @@ package accounts
 
 import (
 	"context"
-	"time"
+	"strings"
 
 	"posthorn/db"
+	"posthorn/db/seal"
 	"posthorn/db/sql"
-	"posthorn/domain/home"
+	"posthorn/domain/account"
+	"posthorn/domain/delivery"
 	"posthorn/domain/id"
-	"posthorn/domain/incidents"
+	"posthorn/domain/notice"
 )
-
-// HasToken reports whether this home has a one-time link, an invitation, or a portal link with a token.
-func HasToken(ctx context.Context, d *db.DB, token string) (bool, error) {
-	return db.Read(ctx, d.Ingest, func(q *sql.Queries) (bool, error) { return q.HasToken(ctx, HashToken(token)) })
-}
-
-// HasPerson reports whether this home has an account with an address.
-func HasPerson(ctx context.Context, d *db.DB, email string) (bool, error) {
-	return db.Read(ctx, d.Account, func(q *sql.Queries) (bool, error) { return q.HasPerson(ctx, email) })
-}
-
-// HasMember reports whether an address is that of a member of a tenant here.
-func HasMember(ctx context.Context, d *db.DB, email string) (bool, error) {
-	return db.Read(ctx, d.Console, func(q *sql.Queries) (bool, error) { return q.HasMember(ctx, email) })
-}
-
-// HasLeft reports whether a tenant has moved to another home.
-func HasLeft(ctx context.Context, d *db.DB, tenant id.UUID) (bool, error) {
-	return db.Read(ctx, d.Console, func(q *sql.Queries) (bool, error) { return q.HasLeft(ctx, tenant) })
-}
-
-// FindTenants finds tenants by an id, an external id, or a part of the name, newest first, at most as many as limit.
-func FindTenants(ctx context.Context, d *db.DB, text string, limit int) (found []home.Found, err error) {
-	tenant, _ := id.Tenant.Parse(text) // an invalid id matches nothing
-	found = []home.Found{}
-	err = d.Console(ctx, func(q *sql.Queries) error {
-		rows, err := q.FindTenants(ctx, sql.FindTenantsParams{ID: tenant, Part: text, Limit: int32(limit)})
-		for _, t := range rows {
-			found = append(found, home.Found{ID: id.Tenant.Format(t.ID), Name: t.Name, External: deref(t.ExternalID), State: string(t.State)})
-		}
-		return err
-	})
-	return found, err
-}
-
-// ReadHome counts the live workers of this home, and if counts is true also what waits here.
-func ReadHome(ctx context.Context, d *db.DB, now time.Time, counts bool) (workers int64, all home.Counts, err error) {
-	err = d.Console(ctx, func(q *sql.Queries) error {
-		if workers, err = q.HomeWorkers(ctx, incidents.Silent.Seconds()); err != nil || !counts {
-			return err
-		}
-		row, err := q.HomeCounts(ctx, home.WaitingMost)
-		if err != nil {
-			return err
-		}
-		all.Tenants, all.Waiting = row.Tenants, row.Waiting
-		oldest, err := q.ConsoleOldestDue(ctx, incidents.Silent.Seconds(), 1)
-		for _, o := range oldest {
-			all.Oldest, all.OldestDue = o.Name, max(now.Sub(o.ReadyAt), 0)
-		}
-		return err
-	})
-	return workers, all, err
-}
 
 // TakeHome makes a database the home of a name, unless it has a name already, and returns its name. New API keys name
 // the home from then on.
@@ -76,4 +24,158 @@ func TakeHome(ctx context.Context, d *db.DB, name string) (is string, err error)
 		return err
 	})
 	return is, err
+}
+
+// Moved is where the tenants are that have moved from this home to another.
+type Moved struct {
+	version string
+	tenants map[string]string // the home, by the tenant's id and its external id
+	hashes  map[[32]byte]string
+}
+
+// None reports whether it is known that no tenant has moved.
+func (m *Moved) None() bool { return m != nil && len(m.tenants) == 0 }
+
+// Home is where the tenant of an id, or of an external id, has moved; empty: it has not.
+func (m *Moved) Home(tenant string) string {
+	if m == nil {
+		return ""
+	}
+	return m.tenants[tenant]
+}
+
+// HomeOf is Home for the SHA-256 of a key or token.
+func (m *Moved) HomeOf(hash [32]byte) string {
+	if m == nil {
+		return ""
+	}
+	return m.hashes[hash]
+}
+
+// ReadMoved returns the tenants that have moved: the ones that are known, if nothing has changed.
+func ReadMoved(ctx context.Context, d *db.DB, known *Moved) (*Moved, error) {
+	m := known
+	err := d.Console(ctx, func(q *sql.Queries) error {
+		version, err := q.MovedVersion(ctx)
+		if err != nil || known != nil && version == known.version {
+			return err
+		}
+		rows, err := q.MovedTenants(ctx)
+		m = &Moved{version: version, tenants: map[string]string{}, hashes: map[[32]byte]string{}}
+		for _, t := range rows {
+			m.tenants[id.Tenant.Format(t.TenantID)] = t.Home
+			if t.ExternalID != nil {
+				m.tenants[*t.ExternalID] = t.Home
+			}
+			for _, hash := range t.Hashes {
+				m.hashes[[32]byte(hash)] = t.Home
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// UnsubscribedTenant is the tenant that a link to unsubscribe names, whoever has signed it; empty: none.
+func UnsubscribedTenant(token string) string {
+	payload, _ := seal.ReadToken(token)
+	if s, ok := notice.ParseSubscription(payload); ok {
+		return id.Tenant.Format(s.Tenant)
+	}
+	return ""
+}
+
+// ForwardedLink is the token of a link to unsubscribe of this home as the home accepts it to which the tenant has
+// moved: signed with the key that a move gives to both. It names the person by address, who can have another id there.
+// A link that this home has not signed stays as it is, and the other home rejects it.
+func ForwardedLink(ctx context.Context, d *db.DB, ring *seal.Ring, token string) string {
+	payload, ok := ring.OpenToken(UnsubscribePurpose, token)
+	s, parsed := notice.ParseSubscription(payload)
+	if !ok || !parsed {
+		return token
+	}
+	key, err := linkKey(ctx, d, ring, s.Tenant)
+	if err != nil {
+		return token
+	}
+	email := ""
+	if person, ok := notice.RecipientPerson(s.Recipient); ok {
+		a, err := db.Read(ctx, d.Account, func(q *db.Tx) (account.Account, error) { return Get(ctx, q, account.Person, person) })
+		if err == nil {
+			email = a.Email
+		}
+	}
+	return seal.TokenOf(key, UnsubscribePurpose, []byte(email+"\x00"+string(payload)))
+}
+
+// ArrivedLink is what a link to unsubscribe says that the former home of a tenant has signed; false: none has.
+func ArrivedLink(ctx context.Context, d *db.DB, ring *seal.Ring, token string) (s notice.Subscription, ok bool, err error) {
+	payload, _ := seal.ReadToken(token)
+	email, said, ok := strings.Cut(string(payload), "\x00")
+	if !ok {
+		return s, false, nil
+	}
+	if s, ok = notice.ParseSubscription([]byte(said)); !ok {
+		return s, false, nil
+	}
+	key, err := linkKey(ctx, d, ring, s.Tenant)
+	if err != nil || !seal.OpensTokenOf(key, UnsubscribePurpose, token) {
+		if db.IsMissing(err) {
+			err = nil
+		}
+		return s, false, err
+	}
+	person, ok := notice.RecipientPerson(s.Recipient)
+	if !ok || email == "" {
+		return s, true, nil
+	}
+	err = d.Account(ctx, func(q *sql.Queries) error {
+		_, err := Get(ctx, q, account.Person, person)
+		if !db.IsMissing(err) {
+			return err
+		}
+		found, err := Find(ctx, q, account.Person, email)
+		if err == nil {
+			s.Recipient = notice.PersonRecipient(found.ID)
+		}
+		if db.IsMissing(err) {
+			err = nil
+		}
+		return err
+	})
+	return s, true, err
+}
+
+// ForwardedEventLink is ForwardedLink of a signed link to an event.
+func ForwardedEventLink(ctx context.Context, d *db.DB, ring *seal.Ring, token string) string {
+	text, ok := ring.OpenToken(delivery.LinkPurpose, token)
+	l, named := delivery.ParseLink(text)
+	if !ok || !named {
+		return token
+	}
+	key, err := linkKey(ctx, d, ring, l.Tenant)
+	if err != nil {
+		return token
+	}
+	return seal.TokenOf(key, delivery.LinkPurpose, text)
+}
+
+// ArrivedEventLink reports whether the former home of a tenant has signed a link to an event.
+func ArrivedEventLink(ctx context.Context, d *db.DB, ring *seal.Ring, tenant id.UUID, token string) (bool, error) {
+	key, err := linkKey(ctx, d, ring, tenant)
+	if db.IsMissing(err) {
+		return false, nil
+	}
+	return err == nil && seal.OpensTokenOf(key, delivery.LinkPurpose, token), err
+}
+
+func linkKey(ctx context.Context, d *db.DB, ring *seal.Ring, tenant id.UUID) ([]byte, error) {
+	sealed, err := db.Read(ctx, d.Console, func(q *sql.Queries) ([]byte, error) { return q.MovedKey(ctx, tenant) })
+	if err != nil {
+		return nil, err
+	}
+	return ring.Open(sealed, tenant, tenant)
 }

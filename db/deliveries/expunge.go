@@ -23,6 +23,13 @@ type Expunged struct {
 	Cleared  int       // attempts whose responses were destroyed too
 }
 
+var errExpungeMoving = &fault.Error{
+	Kind:       fault.Unavailable,
+	Code:       "tenant_moving",
+	RetryAfter: 60,
+	Detail:     "This tenant is moving to another server, and its data can be expunged when it is there. Send the same request again in some minutes.",
+}
+
 // ExpungeEvent is ExpungeEvents of one event, with an entry in the audit log if it destroyed anything. An unknown event
 // is fault.ErrNotFound.
 func ExpungeEvent(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID, reason string, by db.Author) (Expunged, error) {
@@ -67,8 +74,14 @@ func ReadExpunge(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID) (
 
 // ExpungeEvents destroys the data of events permanently, and the responses of receivers. The rows remain: an event, its
 // deliveries and attempts can still be listed with their times and outcomes. Waiting deliveries are canceled, visibly.
-// If one of the events, deliveries or attempts is of a day in storage, it fails and destroys nothing.
+// If one of the events, deliveries or attempts is of a day in storage, it fails and destroys nothing. So it does while
+// the tenant moves: the other home would keep responses that are copied.
 func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events []id.UUID) (out Expunged, err error) {
+	if moving, err := q.IsMovingOut(ctx, tenant); err != nil {
+		return out, err
+	} else if moving {
+		return out, errExpungeMoving
+	}
 	if err := q.PlanByIndex(ctx); err != nil {
 		return out, err
 	}

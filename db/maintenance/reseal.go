@@ -152,6 +152,14 @@ var sealedColumns = []sealedColumn{
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
 		return q.ResealClientSecret(ctx, v.sealed, v.tenant)
 	}},
+	{"tenant_moves.link_key", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
+		rows, err := q.StaleLinkKeys(ctx, head, most)
+		return sealedValues(rows, err, func(r sql.StaleLinkKeysRow) sealedValue {
+			return sealedValue{r.TenantID, r.TenantID, r.TenantID, r.LinkKey}
+		})
+	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
+		return q.ResealLinkKey(ctx, v.sealed, v.tenant)
+	}},
 }
 
 func sealedValues[R any](rows []R, err error, value func(R) sealedValue) ([]sealedValue, error) {

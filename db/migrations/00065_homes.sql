@@ -142,7 +142,7 @@ REVOKE CREATE ON SCHEMA posthorn FROM posthorn_lookup;
 GRANT CREATE ON SCHEMA posthorn TO posthorn_lookup;
 SET LOCAL ROLE posthorn_lookup;
 DROP FUNCTION posthorn.on_move();
-DROP FUNCTION posthorn.has_token(bytea);
+DROP FUNCTION IF EXISTS posthorn.has_token(bytea); -- 00164 drops it
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION posthorn.find_key(key_hash bytea)
 RETURNS TABLE (id uuid, tenant_id uuid, scopes text[], expires_at timestamptz, revoked boolean, tenant_state text)

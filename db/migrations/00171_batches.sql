@@ -1,6 +1,5 @@
 -- Several events in one request (docs/batches.md, docs/adr/0029-batches.md). A delivery can be put back behind another
 -- of its key.
--- functions: 2dee30c7103f6e16
 
 -- +goose Up
 

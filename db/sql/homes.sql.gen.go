@@ -11,42 +11,81 @@ import (
 	"posthorn/domain/id"
 )
 
-const FindTenants = `-- name: FindTenants :many
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id, moving FROM tenants
-WHERE state <> 'deleted' AND (id = $1 OR external_id = $2::text OR position(lower($2::text) IN lower(name)) > 0)
-ORDER BY id DESC LIMIT $3
+const HasLeft = `-- name: HasLeft :one
+SELECT EXISTS (SELECT FROM moved_tenants WHERE tenant_id = $1) AS has_left
 `
 
-type FindTenantsParams struct {
-	ID    id.UUID
-	Part  string
-	Limit int32
+// Whether a tenant has moved to another home.
+func (q *Queries) HasLeft(ctx context.Context, tenantID id.UUID) (bool, error) {
+	row := q.db.QueryRow(ctx, HasLeft, tenantID)
+	var has_left bool
+	err := row.Scan(&has_left)
+	return has_left, err
 }
 
-// Tenants of an id, of an external id, or with a part of their name, newest first.
-func (q *Queries) FindTenants(ctx context.Context, arg FindTenantsParams) ([]Tenant, error) {
-	rows, err := q.db.Query(ctx, FindTenants, arg.ID, arg.Part, arg.Limit)
+const HomeName = `-- name: HomeName :one
+
+SELECT name FROM home
+`
+
+// Homes: the name of this database, and the tenants that it has given away.
+// No row: the installation has no homes.
+func (q *Queries) HomeName(ctx context.Context) (string, error) {
+	row := q.db.QueryRow(ctx, HomeName)
+	var name string
+	err := row.Scan(&name)
+	return name, err
+}
+
+const IsMovingOut = `-- name: IsMovingOut :one
+SELECT EXISTS (SELECT FROM tenant_moves WHERE tenant_id = $1 AND direction = 'out' AND state <> 'done') AS moving
+`
+
+// Whether a tenant is on its way to another home.
+func (q *Queries) IsMovingOut(ctx context.Context, tenantID id.UUID) (bool, error) {
+	row := q.db.QueryRow(ctx, IsMovingOut, tenantID)
+	var moving bool
+	err := row.Scan(&moving)
+	return moving, err
+}
+
+const MovedKey = `-- name: MovedKey :one
+SELECT link_key FROM tenant_moves WHERE tenant_id = $1 AND link_key IS NOT NULL
+`
+
+// The key of the links to unsubscribe that this home shares with the one from which a tenant came, or to which it went.
+func (q *Queries) MovedKey(ctx context.Context, tenantID id.UUID) ([]byte, error) {
+	row := q.db.QueryRow(ctx, MovedKey, tenantID)
+	var link_key []byte
+	err := row.Scan(&link_key)
+	return link_key, err
+}
+
+const MovedTenants = `-- name: MovedTenants :many
+SELECT tenant_id, home, external_id, hashes FROM moved_tenants
+`
+
+type MovedTenantsRow struct {
+	TenantID   id.UUID
+	Home       string
+	ExternalID *string
+	Hashes     [][]byte
+}
+
+func (q *Queries) MovedTenants(ctx context.Context) ([]MovedTenantsRow, error) {
+	rows, err := q.db.Query(ctx, MovedTenants)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []Tenant{}
+	items := []MovedTenantsRow{}
 	for rows.Next() {
-		var i Tenant
+		var i MovedTenantsRow
 		if err := rows.Scan(
-			&i.ID,
-			&i.Name,
-			&i.State,
-			&i.RoutingVersion,
-			&i.StrictTypes,
-			&i.RetentionDays,
-			&i.Settings,
-			&i.CreatedAt,
-			&i.DeletedAt,
-			&i.ErasedAt,
-			&i.StateAt,
+			&i.TenantID,
+			&i.Home,
 			&i.ExternalID,
-			&i.Moving,
+			&i.Hashes,
 		); err != nil {
 			return nil, err
 		}
@@ -58,94 +97,16 @@ func (q *Queries) FindTenants(ctx context.Context, arg FindTenantsParams) ([]Ten
 	return items, nil
 }
 
-const HasLeft = `-- name: HasLeft :one
-SELECT EXISTS (SELECT FROM tenant_moves WHERE tenant_id = $1 AND direction = 'out' AND state = 'done') AS has_left
+const MovedVersion = `-- name: MovedVersion :one
+SELECT (count(*)::text || ' ' || coalesce(max(moved_at)::text, ''))::text AS version FROM moved_tenants
 `
 
-// Whether a tenant has moved to another home.
-func (q *Queries) HasLeft(ctx context.Context, tenantID id.UUID) (bool, error) {
-	row := q.db.QueryRow(ctx, HasLeft, tenantID)
-	var has_left bool
-	err := row.Scan(&has_left)
-	return has_left, err
-}
-
-const HasMember = `-- name: HasMember :one
-SELECT EXISTS (SELECT FROM people p JOIN memberships m ON m.person_id = p.id JOIN tenants t ON t.id = m.tenant_id
-	WHERE p.email = $1 AND p.disabled_at IS NULL AND t.state <> 'deleted') AS found
-`
-
-// Whether an address belongs to a member of a tenant here.
-func (q *Queries) HasMember(ctx context.Context, email string) (bool, error) {
-	row := q.db.QueryRow(ctx, HasMember, email)
-	var found bool
-	err := row.Scan(&found)
-	return found, err
-}
-
-const HasPerson = `-- name: HasPerson :one
-SELECT EXISTS (SELECT FROM people WHERE email = $1 AND disabled_at IS NULL) AS found
-`
-
-func (q *Queries) HasPerson(ctx context.Context, email string) (bool, error) {
-	row := q.db.QueryRow(ctx, HasPerson, email)
-	var found bool
-	err := row.Scan(&found)
-	return found, err
-}
-
-const HasToken = `-- name: HasToken :one
-SELECT posthorn.has_token($1)::boolean AS found
-`
-
-func (q *Queries) HasToken(ctx context.Context, hash []byte) (bool, error) {
-	row := q.db.QueryRow(ctx, HasToken, hash)
-	var found bool
-	err := row.Scan(&found)
-	return found, err
-}
-
-const HomeCounts = `-- name: HomeCounts :one
-SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants, (SELECT count(*) FROM (SELECT 1 FROM queue LIMIT $1::int) x) AS waiting
-`
-
-type HomeCountsRow struct {
-	Tenants int64
-	Waiting int64
-}
-
-// Waiting deliveries are counted up to limit.
-func (q *Queries) HomeCounts(ctx context.Context, limit int32) (HomeCountsRow, error) {
-	row := q.db.QueryRow(ctx, HomeCounts, limit)
-	var i HomeCountsRow
-	err := row.Scan(&i.Tenants, &i.Waiting)
-	return i, err
-}
-
-const HomeName = `-- name: HomeName :one
-
-SELECT name FROM home
-`
-
-// Homes: the name of this database, and what another home asks it.
-// No row: the installation has no homes.
-func (q *Queries) HomeName(ctx context.Context) (string, error) {
-	row := q.db.QueryRow(ctx, HomeName)
-	var name string
-	err := row.Scan(&name)
-	return name, err
-}
-
-const HomeWorkers = `-- name: HomeWorkers :one
-SELECT count(*) AS workers FROM workers WHERE NOT dead AND coalesce(beat_at > now() - make_interval(secs => $1::float8), true)
-`
-
-// How many workers are live.
-func (q *Queries) HomeWorkers(ctx context.Context, silentSeconds float64) (int64, error) {
-	row := q.db.QueryRow(ctx, HomeWorkers, silentSeconds)
-	var workers int64
-	err := row.Scan(&workers)
-	return workers, err
+// Changes whenever MovedTenants does.
+func (q *Queries) MovedVersion(ctx context.Context) (string, error) {
+	row := q.db.QueryRow(ctx, MovedVersion)
+	var version string
+	err := row.Scan(&version)
+	return version, err
 }
 
 const TakeHome = `-- name: TakeHome :one

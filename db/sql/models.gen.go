@@ -669,6 +669,14 @@ type Membership struct {
 	NoticesSeen id.UUID
 }
 
+type MovedTenant struct {
+	TenantID   id.UUID
+	Home       string
+	ExternalID *string
+	Hashes     [][]byte
+	MovedAt    time.Time
+}
+
 type NoticePreference struct {
 	TenantID  id.UUID
 	Recipient string
@@ -1028,20 +1036,11 @@ type TenantMove struct {
 	StartedAt time.Time
 	ClosedAt  *time.Time
 	DoneAt    *time.Time
+	LinkKey   []byte
 }
 
-type TenantMoveChange struct {
-	N        int64
+type TenantMoveMark struct {
 	TenantID id.UUID
-	Tbl      string
-	At       *time.Time
-	K1       *id.UUID
-	K2       *string
-}
-
-type TenantMovePart struct {
-	TenantID id.UUID
-	Part     string
 	N        int64
 }
 

@@ -12,19 +12,6 @@ import (
 	"posthorn/domain/id"
 )
 
-const AddMovePart = `-- name: AddMovePart :execrows
-INSERT INTO tenant_move_parts (tenant_id, part, n) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING
-`
-
-// No row: this part has arrived.
-func (q *Queries) AddMovePart(ctx context.Context, tenantID id.UUID, part string) (int64, error) {
-	result, err := q.db.Exec(ctx, AddMovePart, tenantID, part)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const CancelMovedJobs = `-- name: CancelMovedJobs :exec
 UPDATE bulk_jobs SET state = 'canceled', ended_at = now() WHERE tenant_id = $1 AND state IN ('queued', 'running', 'sampled')
 `
@@ -34,12 +21,13 @@ func (q *Queries) CancelMovedJobs(ctx context.Context, tenantID id.UUID) error {
 	return err
 }
 
-const CloseMove = `-- name: CloseMove :exec
-UPDATE tenant_moves SET state = 'closed', closed_at = coalesce(closed_at, clock_timestamp()) WHERE tenant_id = $1
+const CloseMovedTenant = `-- name: CloseMovedTenant :exec
+UPDATE tenants SET state = 'deleted', deleted_at = now(), erased_at = NULL, moving = false, settings = '{}', routing_version = routing_version + 1
+WHERE id = $1 AND state <> 'deleted'
 `
 
-func (q *Queries) CloseMove(ctx context.Context, tenantID id.UUID) error {
-	_, err := q.db.Exec(ctx, CloseMove, tenantID)
+func (q *Queries) CloseMovedTenant(ctx context.Context, argID id.UUID) error {
+	_, err := q.db.Exec(ctx, CloseMovedTenant, argID)
 	return err
 }
 
@@ -49,32 +37,6 @@ UPDATE tenants SET moving = true, routing_version = routing_version + 1 WHERE id
 
 func (q *Queries) CloseMovingTenant(ctx context.Context, argID id.UUID) error {
 	_, err := q.db.Exec(ctx, CloseMovingTenant, argID)
-	return err
-}
-
-const CountMoveChanges = `-- name: CountMoveChanges :one
-SELECT count(*) FROM (SELECT FROM tenant_move_changes WHERE tenant_id = $1 LIMIT $2) x
-`
-
-func (q *Queries) CountMoveChanges(ctx context.Context, tenantID id.UUID, limit int32) (int64, error) {
-	row := q.db.QueryRow(ctx, CountMoveChanges, tenantID, limit)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
-}
-
-const CountMovePart = `-- name: CountMovePart :exec
-UPDATE tenant_move_parts SET n = $1 WHERE tenant_id = $2 AND part = $3
-`
-
-type CountMovePartParams struct {
-	N        int64
-	TenantID id.UUID
-	Part     string
-}
-
-func (q *Queries) CountMovePart(ctx context.Context, arg CountMovePartParams) error {
-	_, err := q.db.Exec(ctx, CountMovePart, arg.N, arg.TenantID, arg.Part)
 	return err
 }
 
@@ -89,15 +51,6 @@ func (q *Queries) CountOwnedLanes(ctx context.Context, tenantID id.UUID) (int64,
 	return count, err
 }
 
-const DeleteCopiedChanges = `-- name: DeleteCopiedChanges :exec
-DELETE FROM tenant_move_changes WHERE n = ANY ($1::bigint[])
-`
-
-func (q *Queries) DeleteCopiedChanges(ctx context.Context, copied []int64) error {
-	_, err := q.db.Exec(ctx, DeleteCopiedChanges, copied)
-	return err
-}
-
 const DeleteMove = `-- name: DeleteMove :exec
 DELETE FROM tenant_moves WHERE tenant_id = $1
 `
@@ -107,30 +60,12 @@ func (q *Queries) DeleteMove(ctx context.Context, tenantID id.UUID) error {
 	return err
 }
 
-const DeleteMoveBooks = `-- name: DeleteMoveBooks :exec
-DELETE FROM books WHERE tenant_id = $1
+const DeleteMoveMark = `-- name: DeleteMoveMark :exec
+DELETE FROM tenant_move_marks WHERE tenant_id = $1
 `
 
-func (q *Queries) DeleteMoveBooks(ctx context.Context, tenantID id.UUID) error {
-	_, err := q.db.Exec(ctx, DeleteMoveBooks, tenantID)
-	return err
-}
-
-const DeleteMoveChanges = `-- name: DeleteMoveChanges :exec
-DELETE FROM tenant_move_changes WHERE tenant_id = $1
-`
-
-func (q *Queries) DeleteMoveChanges(ctx context.Context, tenantID id.UUID) error {
-	_, err := q.db.Exec(ctx, DeleteMoveChanges, tenantID)
-	return err
-}
-
-const DeleteMoveParts = `-- name: DeleteMoveParts :exec
-DELETE FROM tenant_move_parts WHERE tenant_id = $1
-`
-
-func (q *Queries) DeleteMoveParts(ctx context.Context, tenantID id.UUID) error {
-	_, err := q.db.Exec(ctx, DeleteMoveParts, tenantID)
+func (q *Queries) DeleteMoveMark(ctx context.Context, tenantID id.UUID) error {
+	_, err := q.db.Exec(ctx, DeleteMoveMark, tenantID)
 	return err
 }
 
@@ -143,13 +78,23 @@ func (q *Queries) DeleteMovedEndpoints(ctx context.Context, tenantID id.UUID) er
 	return err
 }
 
-const DeleteMovedTenant = `-- name: DeleteMovedTenant :exec
-UPDATE tenants SET state = 'deleted', deleted_at = now(), erased_at = NULL, moving = false, settings = '{}', routing_version = routing_version + 1
-WHERE id = $1 AND state <> 'deleted'
+const DeleteMovedTenants = `-- name: DeleteMovedTenants :exec
+DELETE FROM moved_tenants WHERE tenant_id = $1
 `
 
-func (q *Queries) DeleteMovedTenant(ctx context.Context, argID id.UUID) error {
-	_, err := q.db.Exec(ctx, DeleteMovedTenant, argID)
+func (q *Queries) DeleteMovedTenants(ctx context.Context, tenantID id.UUID) error {
+	_, err := q.db.Exec(ctx, DeleteMovedTenants, tenantID)
+	return err
+}
+
+const DropMoveSlots = `-- name: DropMoveSlots :exec
+SELECT CASE WHEN active_pid IS NOT NULL THEN pg_terminate_backend(active_pid) END, pg_drop_replication_slot(slot_name)
+FROM pg_catalog.pg_replication_slots WHERE database = current_database() AND slot_name LIKE $1::text
+`
+
+// Ends who uses them, and fails (55006) if one is still in use.
+func (q *Queries) DropMoveSlots(ctx context.Context, name string) error {
+	_, err := q.db.Exec(ctx, DropMoveSlots, name)
 	return err
 }
 
@@ -183,40 +128,15 @@ func (q *Queries) LockMove(ctx context.Context, tenantID id.UUID) error {
 	return err
 }
 
-const MoveChanges = `-- name: MoveChanges :many
-SELECT n, at, k1, k2 FROM tenant_move_changes WHERE tenant_id = $1 AND tbl = $2
+const MarkMove = `-- name: MarkMove :one
+INSERT INTO tenant_move_marks (tenant_id, n) VALUES ($1, 1) ON CONFLICT (tenant_id) DO UPDATE SET n = tenant_move_marks.n + 1 RETURNING n
 `
 
-type MoveChangesRow struct {
-	N  int64
-	At *time.Time
-	K1 *id.UUID
-	K2 *string
-}
-
-func (q *Queries) MoveChanges(ctx context.Context, tenantID id.UUID, tbl string) ([]MoveChangesRow, error) {
-	rows, err := q.db.Query(ctx, MoveChanges, tenantID, tbl)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []MoveChangesRow{}
-	for rows.Next() {
-		var i MoveChangesRow
-		if err := rows.Scan(
-			&i.N,
-			&i.At,
-			&i.K1,
-			&i.K2,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+func (q *Queries) MarkMove(ctx context.Context, tenantID id.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, MarkMove, tenantID)
+	var n int64
+	err := row.Scan(&n)
+	return n, err
 }
 
 const MoveClosedAt = `-- name: MoveClosedAt :one
@@ -243,7 +163,7 @@ type MoveColumnsRow struct {
 	Columns string
 }
 
-// A tenant's move to another home (db/move). Statements that name a table at run time, with the columns that the other home has, are in Go.
+// A tenant's move to another home (db/move). Statements that name a table, a publication or a subscription at run time are in Go.
 // The columns of each table, without generated ones.
 func (q *Queries) MoveColumns(ctx context.Context) ([]MoveColumnsRow, error) {
 	rows, err := q.db.Query(ctx, MoveColumns)
@@ -278,15 +198,77 @@ func (q *Queries) MoveConflicts(ctx context.Context, iD id.UUID, externalID *str
 	return conflicts, err
 }
 
-const MoveOpenLanes = `-- name: MoveOpenLanes :one
-SELECT open_lanes FROM tenant_moves WHERE tenant_id = $1
+const MoveHashes = `-- name: MoveHashes :one
+SELECT ARRAY(SELECT k.hash FROM api_keys k WHERE k.tenant_id = $1 UNION ALL SELECT p.hash FROM portal_links p WHERE p.tenant_id = $1
+	UNION ALL SELECT i.hash FROM invitations i WHERE i.tenant_id = $1 UNION ALL SELECT b.hash FROM inboxes b WHERE b.tenant_id = $1)::bytea[] AS hashes,
+	(SELECT t.external_id FROM tenants t WHERE t.id = $1) AS external_id
 `
 
-func (q *Queries) MoveOpenLanes(ctx context.Context, tenantID id.UUID) ([]id.UUID, error) {
-	row := q.db.QueryRow(ctx, MoveOpenLanes, tenantID)
-	var open_lanes []id.UUID
-	err := row.Scan(&open_lanes)
-	return open_lanes, err
+type MoveHashesRow struct {
+	Hashes     [][]byte
+	ExternalID *string
+}
+
+// The hashes of the keys and tokens that a tenant has given to others.
+func (q *Queries) MoveHashes(ctx context.Context, tenantID *id.UUID) (MoveHashesRow, error) {
+	row := q.db.QueryRow(ctx, MoveHashes, tenantID)
+	var i MoveHashesRow
+	err := row.Scan(&i.Hashes, &i.ExternalID)
+	return i, err
+}
+
+const MoveMark = `-- name: MoveMark :one
+SELECT coalesce((SELECT n FROM tenant_move_marks WHERE tenant_id = $1), 0)::bigint AS n
+`
+
+func (q *Queries) MoveMark(ctx context.Context, tenantID id.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, MoveMark, tenantID)
+	var n int64
+	err := row.Scan(&n)
+	return n, err
+}
+
+const MoveSlots = `-- name: MoveSlots :one
+SELECT count(*) FROM pg_catalog.pg_replication_slots WHERE database = current_database() AND slot_name LIKE $1::text
+`
+
+// How many replication slots of this database have a name, or begin with one.
+func (q *Queries) MoveSlots(ctx context.Context, name string) (int64, error) {
+	row := q.db.QueryRow(ctx, MoveSlots, name)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const MoveSource = `-- name: MoveSource :one
+SELECT current_setting('server_version_num')::int AS version, current_setting('wal_level')::text AS wal_level,
+	(r.rolsuper OR r.rolreplication AND r.rolbypassrls AND has_database_privilege(current_database(), 'CREATE')
+		AND pg_has_role(c.relowner, 'USAGE'))::boolean AS capable,
+	(current_setting('max_replication_slots')::int - (SELECT count(*) FROM pg_catalog.pg_replication_slots))::int AS slots,
+	(current_setting('max_wal_senders')::int - (SELECT count(*) FROM pg_catalog.pg_stat_replication))::int AS senders
+FROM pg_catalog.pg_roles r, pg_catalog.pg_class c WHERE r.rolname = current_user AND c.oid = 'posthorn.tenants'::regclass
+`
+
+type MoveSourceRow struct {
+	Version  int32
+	WalLevel string
+	Capable  bool
+	Slots    int32
+	Senders  int32
+}
+
+// What a home's server must offer so that another can subscribe to a tenant's rows.
+func (q *Queries) MoveSource(ctx context.Context) (MoveSourceRow, error) {
+	row := q.db.QueryRow(ctx, MoveSource)
+	var i MoveSourceRow
+	err := row.Scan(
+		&i.Version,
+		&i.WalLevel,
+		&i.Capable,
+		&i.Slots,
+		&i.Senders,
+	)
+	return i, err
 }
 
 const MoveState = `-- name: MoveState :one
@@ -318,6 +300,57 @@ func (q *Queries) MoveStored(ctx context.Context, tenantID id.UUID) (bool, error
 	return stored, err
 }
 
+const MoveSubscription = `-- name: MoveSubscription :one
+SELECT s.oid::bigint AS id, (SELECT count(*) FROM pg_catalog.pg_subscription_rel r WHERE r.srsubid = s.oid) AS tables,
+	(SELECT count(*) FROM pg_catalog.pg_subscription_rel r WHERE r.srsubid = s.oid AND r.srsubstate = 'r') AS copied,
+	coalesce((SELECT x.apply_error_count + x.sync_error_count FROM pg_catalog.pg_stat_subscription_stats x WHERE x.subid = s.oid), 0)::bigint AS failed
+FROM pg_catalog.pg_subscription s
+WHERE s.subname = $1::text AND s.subdbid = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
+`
+
+type MoveSubscriptionRow struct {
+	ID     int64
+	Tables int64
+	Copied int64
+	Failed int64
+}
+
+// The subscription of a move: how many tables it has, how many of them are copied, and how often it has failed.
+func (q *Queries) MoveSubscription(ctx context.Context, name string) (MoveSubscriptionRow, error) {
+	row := q.db.QueryRow(ctx, MoveSubscription, name)
+	var i MoveSubscriptionRow
+	err := row.Scan(
+		&i.ID,
+		&i.Tables,
+		&i.Copied,
+		&i.Failed,
+	)
+	return i, err
+}
+
+const MoveTarget = `-- name: MoveTarget :one
+SELECT current_setting('server_version_num')::int AS version,
+	(r.rolsuper OR r.rolbypassrls AND has_database_privilege(current_database(), 'CREATE') AND pg_has_role(c.relowner, 'USAGE')
+		AND EXISTS (SELECT FROM pg_catalog.pg_roles s WHERE s.rolname = 'pg_create_subscription' AND pg_has_role(s.oid, 'USAGE')))::boolean AS capable,
+	least(current_setting('max_logical_replication_workers')::int, current_setting('max_worker_processes')::int - 1,
+		current_setting('max_replication_slots')::int)::int AS workers
+FROM pg_catalog.pg_roles r, pg_catalog.pg_class c WHERE r.rolname = current_user AND c.oid = 'posthorn.tenants'::regclass
+`
+
+type MoveTargetRow struct {
+	Version int32
+	Capable bool
+	Workers int32
+}
+
+// What a home's server must offer so that it can subscribe. Before version 16 only a superuser can.
+func (q *Queries) MoveTarget(ctx context.Context) (MoveTargetRow, error) {
+	row := q.db.QueryRow(ctx, MoveTarget)
+	var i MoveTargetRow
+	err := row.Scan(&i.Version, &i.Capable, &i.Workers)
+	return i, err
+}
+
 const MoveTenant = `-- name: MoveTenant :one
 SELECT external_id FROM tenants WHERE id = $1 AND state <> 'deleted'
 `
@@ -342,23 +375,34 @@ func (q *Queries) MoveUnfolded(ctx context.Context, tenantID id.UUID) (bool, err
 	return unfolded, err
 }
 
-const NextQueueNumber = `-- name: NextQueueNumber :one
-SELECT nextval('queue_seq')::bigint AS seq
-`
-
-func (q *Queries) NextQueueNumber(ctx context.Context) (int64, error) {
-	row := q.db.QueryRow(ctx, NextQueueNumber)
-	var seq int64
-	err := row.Scan(&seq)
-	return seq, err
-}
-
 const OpenMovingTenant = `-- name: OpenMovingTenant :exec
 UPDATE tenants SET moving = false, routing_version = routing_version + 1 WHERE id = $1 AND moving
 `
 
 func (q *Queries) OpenMovingTenant(ctx context.Context, argID id.UUID) error {
 	_, err := q.db.Exec(ctx, OpenMovingTenant, argID)
+	return err
+}
+
+const PutMovedTenant = `-- name: PutMovedTenant :exec
+INSERT INTO moved_tenants (tenant_id, home, external_id, hashes) VALUES ($1, $2, $3, $4)
+ON CONFLICT (tenant_id) DO UPDATE SET home = excluded.home, external_id = excluded.external_id, hashes = excluded.hashes, moved_at = clock_timestamp()
+`
+
+type PutMovedTenantParams struct {
+	TenantID   id.UUID
+	Home       string
+	ExternalID *string
+	Hashes     [][]byte
+}
+
+func (q *Queries) PutMovedTenant(ctx context.Context, arg PutMovedTenantParams) error {
+	_, err := q.db.Exec(ctx, PutMovedTenant,
+		arg.TenantID,
+		arg.Home,
+		arg.ExternalID,
+		arg.Hashes,
+	)
 	return err
 }
 
@@ -372,27 +416,28 @@ func (q *Queries) ReleaseMoveLanes(ctx context.Context, tenantID id.UUID) error 
 	return err
 }
 
-const ShiftJobMarks = `-- name: ShiftJobMarks :exec
-UPDATE bulk_jobs SET horizon = horizon + $1::bigint WHERE tenant_id = $2
+const SetMoveKey = `-- name: SetMoveKey :exec
+UPDATE tenant_moves SET link_key = $1 WHERE tenant_id = $2
 `
 
-func (q *Queries) ShiftJobMarks(ctx context.Context, shift int64, tenantID id.UUID) error {
-	_, err := q.db.Exec(ctx, ShiftJobMarks, shift, tenantID)
+func (q *Queries) SetMoveKey(ctx context.Context, linkKey []byte, tenantID id.UUID) error {
+	_, err := q.db.Exec(ctx, SetMoveKey, linkKey, tenantID)
 	return err
 }
 
-const ShiftLaneMarks = `-- name: ShiftLaneMarks :exec
-UPDATE lanes SET drop_below = drop_below + $1::bigint WHERE tenant_id = $2 AND drop_below > 0
+const SetMoveState = `-- name: SetMoveState :exec
+UPDATE tenant_moves SET state = $1, closed_at = CASE WHEN $1 = 'closed' THEN coalesce(closed_at, clock_timestamp()) ELSE closed_at END
+WHERE tenant_id = $2
 `
 
-func (q *Queries) ShiftLaneMarks(ctx context.Context, shift int64, tenantID id.UUID) error {
-	_, err := q.db.Exec(ctx, ShiftLaneMarks, shift, tenantID)
+func (q *Queries) SetMoveState(ctx context.Context, state string, tenantID id.UUID) error {
+	_, err := q.db.Exec(ctx, SetMoveState, state, tenantID)
 	return err
 }
 
 const StartMove = `-- name: StartMove :exec
 INSERT INTO tenant_moves (tenant_id, direction, home, state) VALUES ($1, $2, $3, 'copying')
-ON CONFLICT (tenant_id) DO UPDATE SET direction = excluded.direction, home = excluded.home, state = 'copying', open_lanes = '{}', keep = false,
+ON CONFLICT (tenant_id) DO UPDATE SET direction = excluded.direction, home = excluded.home, state = 'copying', open_lanes = '{}', keep = false, link_key = NULL,
 	started_at = now(), closed_at = NULL, done_at = NULL WHERE tenant_moves.direction <> excluded.direction OR tenant_moves.state = 'done'
 `
 

@@ -104,6 +104,15 @@ func (q *Queries) ResealEndpointSecret(ctx context.Context, arg ResealEndpointSe
 	return err
 }
 
+const ResealLinkKey = `-- name: ResealLinkKey :exec
+UPDATE tenant_moves SET link_key = $1 WHERE tenant_id = $2
+`
+
+func (q *Queries) ResealLinkKey(ctx context.Context, linkKey []byte, tenantID id.UUID) error {
+	_, err := q.db.Exec(ctx, ResealLinkKey, linkKey, tenantID)
+	return err
+}
+
 const ResealMail = `-- name: ResealMail :exec
 UPDATE mails SET sealed = $1 WHERE id = $2
 `
@@ -400,6 +409,36 @@ func (q *Queries) StaleEndpointSecrets(ctx context.Context, head []byte, limit i
 			&i.EndpointID,
 			&i.Sealed,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const StaleLinkKeys = `-- name: StaleLinkKeys :many
+SELECT tenant_id, link_key FROM tenant_moves
+WHERE link_key IS NOT NULL AND substring(link_key FROM 1 FOR 5) <> $1::bytea ORDER BY tenant_id LIMIT $2 FOR UPDATE
+`
+
+type StaleLinkKeysRow struct {
+	TenantID id.UUID
+	LinkKey  []byte
+}
+
+func (q *Queries) StaleLinkKeys(ctx context.Context, head []byte, limit int32) ([]StaleLinkKeysRow, error) {
+	rows, err := q.db.Query(ctx, StaleLinkKeys, head, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []StaleLinkKeysRow{}
+	for rows.Next() {
+		var i StaleLinkKeysRow
+		if err := rows.Scan(&i.TenantID, &i.LinkKey); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -11,55 +11,35 @@ func TestAHomesStateIsWhatItSaysTwiceAndSinceWhen(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1_800_000_000, 0)
 	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
-	well := func(counts *home.Counts) *home.Report {
-		return &home.Report{Release: "1", Database: true, Workers: 1, Counts: counts}
-	}
-	s := home.Seen{Name: "eu2"}
-	if s.State() != home.Unknown {
-		t.Errorf("before it is asked: %s", s.State())
-	}
+	s := home.Seen{State: home.Unknown}
 	for i, step := range []struct {
-		got   *home.Report
-		want  home.State
-		since int
+		got, want home.State
+		since     int
 	}{
-		{nil, home.Down, 0},
-		{nil, home.Down, 0},
-		{well(&home.Counts{Tenants: 7}), home.Operational, 2},
-		{well(nil), home.Operational, 2},
-		{&home.Report{Release: "1"}, home.Operational, 2}, // once: a doubt
-		{well(nil), home.Operational, 2},
-		{nil, home.Operational, 2},
-		{&home.Report{Release: "1"}, home.NoDatabase, 6}, // twice: since the first
-		{nil, home.Down, 8},
-		{&home.Report{Release: "1"}, home.NoDatabase, 9},
-		{&home.Report{Release: "2", Database: true}, home.NoWorkers, 10},
-		{well(nil), home.Operational, 11},
+		{home.Down, home.Down, 0},
+		{home.Operational, home.Operational, 1},
+		{home.Down, home.Operational, 1}, // once: a doubt
+		{home.Operational, home.Operational, 1},
+		{home.NotReady, home.Operational, 1},
+		{home.NotReady, home.NotReady, 5},
+		{home.Down, home.Down, 6},
+		{home.Operational, home.Operational, 7},
 	} {
-		s = s.After(step.got, at(i), at(i))
-		if s.State() != step.want || !s.Since.Equal(at(step.since)) {
-			t.Errorf("step %d: %s since %v, want %s since %v", i, s.State(), s.Since, step.want, at(step.since))
-		}
-		if (step.want.Means() == "") == step.want.Bad() {
-			t.Errorf("%s means %q", step.want, step.want.Means())
+		s = s.After(step.got, "1.2", at(i))
+		if s.State != step.want || !s.Since.Equal(at(step.since)) {
+			t.Errorf("step %d: %s since %s, want %s since minute %d", i, s.State, s.Since, step.want, step.since)
 		}
 	}
-	if s.Last.Counts == nil || s.Last.Counts.Tenants != 7 || !s.CountsAt.Equal(at(2)) {
-		t.Errorf("the last counts are not kept: %+v of %v", s.Last.Counts, s.CountsAt)
+	if !s.SeenAt.Equal(at(7)) || s.Release != "1.2" {
+		t.Errorf("seen at %s, release %q", s.SeenAt, s.Release)
 	}
 }
 
-func TestTwoQuestionsAtOnceAreOneDoubt(t *testing.T) {
+func TestEachStateHasAWordAndABadOneAMeaning(t *testing.T) {
 	t.Parallel()
-	start := time.Unix(1_800_000_000, 0)
-	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
-	s := home.Seen{}.After(&home.Report{Database: true, Workers: 1}, at(0), at(0))
-	for _, noted := range []int{3, 4} { // both were asked at 2
-		if s = s.After(nil, at(2), at(noted)); s.State() != home.Operational || !s.Doubted.Equal(at(3)) {
-			t.Fatalf("at %d: %s, doubted at %v", noted, s.State(), s.Doubted)
+	for _, s := range []home.State{home.Operational, home.NotReady, home.Down, home.Unknown} {
+		if s.Word() == "" || s.Bad() && s.Means() == "" {
+			t.Errorf("%s: %q, %q", s, s.Word(), s.Means())
 		}
-	}
-	if s = s.After(nil, at(4), at(6)); s.State() != home.Down || !s.Since.Equal(at(3)) || !s.Doubted.IsZero() {
-		t.Errorf("asked again: %s since %v, doubted at %v", s.State(), s.Since, s.Doubted)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/seal"
 	"posthorn/domain/egress"
+	"posthorn/domain/home"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
@@ -27,7 +28,7 @@ type Deps struct {
 	Now func() time.Time
 	// Export sends all data of a tenant as a file, and audits it in the tenant's log.
 	Export func(c *handlers.Call, tenant id.UUID, reason string) error
-	Homes  Homes // nil: the installation has no homes
+	Homes  func() []home.Seen // the known state, without asking; nil: the installation has no homes
 	// EndpointsPerTenant is how many endpoints a tenant has at most, unless settings say otherwise.
 	EndpointsPerTenant int
 }

@@ -54,23 +54,18 @@ func (a *admin) tenants(c *handlers.Call) (v console.TenantsView, err error) {
 
 // listTenants shows the tenants. A search for an id redirects to its object.
 func (a *admin) listTenants(c *handlers.Call) error {
-	var missing error
 	if text := strings.TrimSpace(c.Query("q")); strings.Contains(text, "_") {
-		var to string
-		to, missing = a.search(c, text)
+		to, err := a.search(c, text)
 		switch {
-		case missing == nil:
+		case err == nil:
 			return c.Redirect(to)
-		case !db.IsMissing(missing):
-			return missing
+		case !db.IsMissing(err):
+			return err
 		}
 	}
 	v, err := a.tenants(c)
 	if err != nil {
 		return err
-	}
-	if to := a.elsewhere(c, &v, missing); to != "" {
-		return c.Redirect(to)
 	}
 	var made newKey
 	if _, err := c.TakeOnce(tenantsPath, &made); err != nil {

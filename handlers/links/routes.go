@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/deliveries"
 	"posthorn/db/seal"
 	"posthorn/domain/delivery"
@@ -19,13 +20,11 @@ import (
 
 // Deps are the dependencies of the handlers.
 type Deps struct {
-	DB   *db.DB
-	Keys *seal.Ring
-	Now  func() time.Time
-	// Elsewhere reports whether another home has signed a link of a tenant that moved here; nil: there are no homes.
-	Elsewhere func(ctx context.Context, token string) (signed bool, err error)
-	Objects   Objects // nil: no event has its data in object storage
-	Log       *slog.Logger
+	DB      *db.DB
+	Keys    *seal.Ring
+	Now     func() time.Time
+	Objects Objects // nil: no event has its data in object storage
+	Log     *slog.Logger
 }
 
 // Objects has the data of large events.
@@ -125,19 +124,17 @@ func (s *server) load(ctx context.Context, found *deliveries.Linked) (leave func
 
 func (s *server) read(c *handlers.Call, token string) (l delivery.Link, err error) {
 	text, signed := s.Keys.OpenToken(delivery.LinkPurpose, token)
-	if !signed && s.Elsewhere != nil {
-		if text, signed = seal.ReadToken(token); signed {
-			signed, err = s.Elsewhere(c.Ctx(), token)
-		}
-	}
-	if err != nil {
-		return l, err
+	if !signed {
+		text, _ = seal.ReadToken(token)
 	}
 	l, ok := delivery.ParseLink(text)
-	if !signed || !ok {
-		return l, delivery.ErrLinkUnknown
+	if ok && !signed {
+		signed, err = accounts.ArrivedEventLink(c.Ctx(), s.DB, s.Keys, l.Tenant, token)
 	}
-	return l, nil
+	if err == nil && !(ok && signed) {
+		err = delivery.ErrLinkUnknown
+	}
+	return l, err
 }
 
 // protect keeps a browser from showing data as a page of this server: the producer chose its content type.

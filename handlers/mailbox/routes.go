@@ -3,7 +3,6 @@
 package mailbox
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"net/netip"
@@ -22,11 +21,8 @@ import (
 type Deps struct {
 	DB          *db.DB
 	Keys        *seal.Ring
-	Development bool // /dev/mail is served
-	// Elsewhere reports whether another home has signed an unsubscribe link, for a tenant that has moved here since.
-	// Nil: the installation has no homes.
-	Elsewhere  func(ctx context.Context, token string) (email string, signed bool, err error)
-	CronSecret string // lets an outside scheduler request sweeps; empty: there is no such route
+	Development bool   // /dev/mail is served
+	CronSecret  string // lets an outside scheduler request sweeps; empty: there is no such route
 }
 
 // mailbox holds the handlers.

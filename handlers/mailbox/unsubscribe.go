@@ -7,9 +7,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/seal"
 	"posthorn/domain/access"
-	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
@@ -24,47 +22,18 @@ var errLink = fault.New(fault.NotFound, "link_unknown", "This link is invalid or
 // unsubscribe.
 func (a *mailbox) subscription(c *handlers.Call) (notice.Subscription, error) {
 	payload, ok := a.Keys.OpenToken(accounts.UnsubscribePurpose, c.Param("token"))
-	email := ""
-	if !ok && a.Elsewhere != nil {
-		if payload, ok = seal.ReadToken(c.Param("token")); ok {
-			var err error
-			if email, ok, err = a.Elsewhere(c.Ctx(), c.Param("token")); err != nil {
-				return notice.Subscription{}, err
-			}
-		}
-	}
 	if !ok {
-		return notice.Subscription{}, errLink
+		s, arrived, err := accounts.ArrivedLink(c.Ctx(), a.DB, a.Keys, c.Param("token"))
+		if err == nil && !arrived {
+			err = errLink
+		}
+		return s, err
 	}
 	s, ok := notice.ParseSubscription(payload)
 	if !ok {
 		return s, errLink
 	}
-	return a.arrived(c, s, email)
-}
-
-// arrived is the subscription of a person who moved here with the tenant, or had an account here before, with another
-// id.
-func (a *mailbox) arrived(c *handlers.Call, s notice.Subscription, email string) (notice.Subscription, error) {
-	person, ok := notice.RecipientPerson(s.Recipient)
-	if !ok || email == "" {
-		return s, nil
-	}
-	err := a.DB.Account(c.Ctx(), func(q *db.Tx) error {
-		_, err := accounts.Get(c.Ctx(), q, account.Person, person)
-		if !db.IsMissing(err) {
-			return err
-		}
-		found, err := accounts.Find(c.Ctx(), q, account.Person, email)
-		if err == nil {
-			s.Recipient = notice.PersonRecipient(found.ID)
-		}
-		if db.IsMissing(err) {
-			err = nil
-		}
-		return err
-	})
-	return s, err
+	return s, nil
 }
 
 // choices are the kinds that a recipient can select, and whether they get each.

@@ -81,7 +81,16 @@ type server struct {
 	Owner string // that role
 }
 
-var theServer = sync.OnceValues(func() (server, error) {
+var (
+	theServer  = sync.OnceValues(func() (server, error) { return serverOf("") })
+	theLogical = sync.OnceValues(func() (server, error) { return serverOf(logical) })
+)
+
+// logical is the suffix of the keeper's folder of the server with logical replication.
+const logical = "-logical"
+
+// serverOf finds or starts the server of a kind.
+func serverOf(kind string) (server, error) {
 	if given := os.Getenv(urlVariable); given != "" {
 		u, err := url.Parse(given)
 		if err != nil || u.User.Username() == "" || u.Scheme == "" {
@@ -92,8 +101,8 @@ var theServer = sync.OnceValues(func() (server, error) {
 	if !mainCalled.Load() {
 		return server{}, fmt.Errorf("the package needs func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }")
 	}
-	return findServer()
-})
+	return findServer(kind)
+}
 
 // Server returns the URL of the shared server's maintenance database, for a role that can create databases. Most tests
 // use Clone. Server is for tests that examine the server itself.
@@ -134,7 +143,64 @@ func Clone(t testing.TB, fingerprint string, migrate func(ctx context.Context, u
 	if err != nil {
 		t.Fatal("dbtest: ", err)
 	}
-	template := "template0"
+	name := s.clone(t, fingerprint, migrate)
+	return s.database(name)
+}
+
+// CloneLogical is Clone on a server of its own with wal_level = logical: the creation of a slot waits for all
+// transactions of its server. admin is the URL for a superuser.
+func CloneLogical(t testing.TB, fingerprint string, migrate func(ctx context.Context, url string) error) (url, admin string) {
+	t.Helper()
+	s, err := theLogical()
+	if err != nil {
+		t.Fatal("dbtest: ", err)
+	}
+	name := s.clone(t, fingerprint, migrate)
+	admins := server{App: s.Admin}
+	t.Cleanup(func() {
+		if err := endReplication(admins.database(name)); err != nil {
+			t.Error("dbtest: ", err)
+		}
+	})
+	return s.database(name), admins.database(name)
+}
+
+// endReplication drops the subscriptions and slots of a database: they would keep it.
+func endReplication(url string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	rows, err := conn.Query(ctx, "SELECT subname FROM pg_subscription WHERE subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())")
+	if err != nil {
+		return err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, err := conn.Exec(ctx, fmt.Sprintf("ALTER SUBSCRIPTION %[1]s DISABLE; ALTER SUBSCRIPTION %[1]s SET (slot_name = NONE); DROP SUBSCRIPTION %[1]s", pgx.Identifier{name}.Sanitize())); err != nil {
+			return err
+		}
+	}
+	for range 200 {
+		_, err = conn.Exec(ctx, `SELECT CASE WHEN active_pid IS NOT NULL THEN pg_terminate_backend(active_pid) END, pg_drop_replication_slot(slot_name)
+			FROM pg_replication_slots WHERE database = current_database()`)
+		if err == nil {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return err
+}
+
+func (s server) clone(t testing.TB, fingerprint string, migrate func(ctx context.Context, url string) error) string {
+	t.Helper()
+	template, err := "template0", error(nil)
 	if migrate != nil {
 		if template, err = s.template(fingerprint, migrate); err != nil {
 			t.Fatal("dbtest: migrating the template: ", err)
@@ -154,7 +220,7 @@ func Clone(t testing.TB, fingerprint string, migrate func(ctx context.Context, u
 	); err != nil {
 		t.Fatal("dbtest: ", err)
 	}
-	return s.database(name)
+	return name
 }
 
 var clones atomic.Int64
@@ -207,7 +273,7 @@ var templates sync.Map
 func (s server) template(fingerprint string, migrate func(context.Context, string) error) (string, error) {
 	sum := sha256.Sum256([]byte(s.Owner + "\n" + fingerprint)) // only its owner can copy a template
 	name := templatePrefix + hex.EncodeToString(sum[:8])
-	once, _ := templates.LoadOrStore(name, sync.OnceValue(func() error {
+	once, _ := templates.LoadOrStore(s.App+name, sync.OnceValue(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		return s.makeTemplate(ctx, name, migrate)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -139,7 +140,7 @@ func TestDatabasesOfEndedTestsGoTogether(t *testing.T) {
 	t.Run("inner", func(t *testing.T) { u = Clone(t, "", nil) })
 	doomed.mu.Lock()
 	defer doomed.mu.Unlock()
-	if !slices.ContainsFunc(doomed.names, func(name string) bool { return s.database(name) == u }) {
+	if !slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(doomed.names))...), func(name string) bool { return s.database(name) == u }) {
 		t.Error("the database of an ended test does not wait to be dropped")
 	}
 }

@@ -1,6 +1,7 @@
 package dbtest
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 )
@@ -15,31 +16,37 @@ var doomed doomedDatabases
 
 type doomedDatabases struct {
 	mu    sync.Mutex
-	names []string
-	on    server
+	names map[server][]string
 }
 
 // add marks a database to be dropped, and drops all marked ones if there are more than dropAt.
 func (d *doomedDatabases) add(on server, name string, most int) error {
 	d.mu.Lock()
-	d.names, d.on = append(d.names, name), on
+	if d.names == nil {
+		d.names = map[server][]string{}
+	}
+	d.names[on] = append(d.names[on], name)
 	d.mu.Unlock()
 	return d.drop(most)
 }
 
-// drop drops all if more than this many wait.
-func (d *doomedDatabases) drop(most int) error {
+// drop drops all of a server if more than this many wait.
+func (d *doomedDatabases) drop(most int) (err error) {
 	d.mu.Lock()
-	names, on := d.names, d.on
-	if len(names) <= most {
-		d.mu.Unlock()
-		return nil
+	ready := map[server][]string{}
+	for on, names := range d.names {
+		if len(names) > most {
+			ready[on] = names
+			delete(d.names, on)
+		}
 	}
-	d.names = nil
 	d.mu.Unlock()
-	statements := make([]string, len(names))
-	for i, name := range names {
-		statements[i] = fmt.Sprintf("DROP DATABASE IF EXISTS %s WITH (FORCE)", name)
+	for on, names := range ready {
+		statements := make([]string, len(names))
+		for i, name := range names {
+			statements[i] = fmt.Sprintf("DROP DATABASE IF EXISTS %s WITH (FORCE)", name)
+		}
+		err = errors.Join(err, on.execute(statements...))
 	}
-	return on.execute(statements...)
+	return err
 }

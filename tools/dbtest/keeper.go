@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -35,11 +36,12 @@ const (
 )
 
 // keeperDir is the same for all test processes of a user.
-func keeperDir() (string, error) {
+func keeperDir(kind string) (string, error) {
 	name := fmt.Sprintf("posthorn-test-%d", os.Getuid())
 	if !waitsForDisk() {
 		name += "-nofsync"
 	}
+	name += kind
 	dir := filepath.Join(os.TempDir(), name)
 	mode := os.FileMode(0o700)
 	if os.Getuid() == 0 {
@@ -62,8 +64,8 @@ func keeperDir() (string, error) {
 var holdForever []*os.File
 
 // findServer finds the run's server, or starts a keeper that starts it.
-func findServer() (server, error) {
-	dir, err := keeperDir()
+func findServer(kind string) (server, error) {
+	dir, err := keeperDir(kind)
 	if err != nil {
 		return server{}, err
 	}
@@ -187,7 +189,7 @@ func keep(dir string) error {
 	cluster, err := embedded.Start(stop, embedded.Config{
 		DataDir:  filepath.Join(dir, "data"),
 		Log:      slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		Settings: settings(),
+		Settings: settings(dir),
 	})
 	if err != nil {
 		return fmt.Errorf("\n%s%w", failurePrefix, err)
@@ -208,8 +210,15 @@ func keep(dir string) error {
 }
 
 // settings of the server: many packages run at once.
-func settings() map[string]string {
+func settings(dir string) map[string]string {
 	s := map[string]string{"max_connections": "400", "shared_buffers": "128MB", "max_wal_size": "1GB"}
+	if strings.HasSuffix(dir, logical) {
+		// Many moves at a time, and retries that a test waits for.
+		maps.Copy(s, map[string]string{
+			"wal_level": "logical", "max_replication_slots": "200", "max_wal_senders": "200", "max_logical_replication_workers": "80",
+			"max_worker_processes": "100", "wal_retrieve_retry_interval": "500ms",
+		})
+	}
 	if !waitsForDisk() {
 		s["fsync"], s["full_page_writes"] = "off", "off"
 	}

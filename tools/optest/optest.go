@@ -111,6 +111,19 @@ func New(t testing.TB, callback string) *Provider {
 	return p
 }
 
+// Redirect changes where the provider redirects its client to.
+func (p *Provider) Redirect(callback string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.callback = callback
+}
+
+func (p *Provider) redirects() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.callback
+}
+
 // SignIn sets who is signed in at the provider.
 func (p *Provider) SignIn(u User) {
 	p.mu.Lock()
@@ -199,7 +212,7 @@ func (p *Provider) LogoutToken(id, subject, sid string, change func(claims map[s
 func (p *Provider) Follow(start string) *url.URL {
 	p.t.Helper()
 	client := &http.Client{CheckRedirect: func(r *http.Request, _ []*http.Request) error {
-		if strings.HasPrefix(r.URL.String(), p.callback) {
+		if strings.HasPrefix(r.URL.String(), p.redirects()) {
 			return http.ErrUseLastResponse
 		}
 		return nil
@@ -352,7 +365,7 @@ func (r *request) GetCodeChallenge() *oidc.CodeChallenge {
 type client struct{ p *Provider }
 
 func (c *client) GetID() string                       { return c.p.ClientID }
-func (c *client) RedirectURIs() []string              { return []string{c.p.callback} }
+func (c *client) RedirectURIs() []string              { return []string{c.p.redirects()} }
 func (c *client) PostLogoutRedirectURIs() []string    { return nil }
 func (c *client) ApplicationType() op.ApplicationType { return op.ApplicationTypeWeb }
 func (c *client) AuthMethod() oidc.AuthMethod         { return oidc.AuthMethodBasic }

@@ -17,6 +17,12 @@ func Clone(t testing.TB) string {
 	return dbtest.Clone(t, Fingerprint(), Migrate)
 }
 
+// CloneLogical is Clone on a server with logical replication, with the URL for a superuser.
+func CloneLogical(t testing.TB) (url, admin string) {
+	t.Helper()
+	return dbtest.CloneLogical(t, Fingerprint(), Migrate)
+}
+
 // Fingerprint changes whenever a migration does. Template databases are named by it.
 func Fingerprint() string { return dbtest.Fingerprint(migrations.FS) }
 

@@ -130,8 +130,6 @@ func HomeTone(s home.State) Tone {
 	switch {
 	case s == home.Unknown:
 		return Neutral
-	case s == home.NoWorkers:
-		return Warning
 	case s.Bad():
 		return Bad
 	}

@@ -98,8 +98,6 @@ type TenantsView struct {
 	NewKey       string // of a new tenant, shown once
 	NewTenant    string
 	NewTenantURL string
-	Elsewhere    []FoundLine // tenants of other homes that the search found
-	Silent       []string    // other homes that did not respond to the search
 }
 
 // waiting is how many deliveries of a tenant wait.

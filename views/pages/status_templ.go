@@ -249,7 +249,7 @@ func status(v StatusView) templ.Component {
 								}()
 							}
 							ctx = templ.InitializeContext(ctx)
-							templ_7745c5c3_Err = components.Status(components.HomeTone(h.State()), h.State().Word()).Render(ctx, templ_7745c5c3_Buffer)
+							templ_7745c5c3_Err = components.Status(components.HomeTone(h.State), h.State.Word()).Render(ctx, templ_7745c5c3_Buffer)
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
@@ -293,16 +293,16 @@ func status(v StatusView) templ.Component {
 								}()
 							}
 							ctx = templ.InitializeContext(ctx)
-							if h.State().Means() == "" {
+							if h.State.Means() == "" {
 								templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<span class=\"none\">–</span>")
 								if templ_7745c5c3_Err != nil {
 									return templ_7745c5c3_Err
 								}
 							} else {
 								var templ_7745c5c3_Var15 string
-								templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(h.State().Means())
+								templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(h.State.Means())
 								if templ_7745c5c3_Err != nil {
-									return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/status.templ`, Line: 48, Col: 27}
+									return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/status.templ`, Line: 48, Col: 25}
 								}
 								_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 								if templ_7745c5c3_Err != nil {

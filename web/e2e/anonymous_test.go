@@ -39,7 +39,6 @@ func TestStrangersAndANeighborDoNotSlowATenant(t *testing.T) {
 		w.environ,
 		"POSTHORN_ADDR="+address,
 		"POSTHORN_HOME=eu1",
-		"POSTHORN_HOME_SECRET="+strings.Repeat("s", 40),
 		"POSTHORN_HOMES=eu1=http://"+address+",eu2="+other.URL,
 	)
 	w.serveAt(w.launch("serve", "serve").ready())

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,10 +20,7 @@ import (
 	"posthorn/tools/schematest"
 )
 
-const (
-	homeSecret    = "a secret that all homes of a test know"
-	secondHomeKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
-)
+const secondHomeKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
 // twoHomes are two installations that share their tenants. The tenant of the test is in the first.
 type twoHomes struct {
@@ -31,22 +29,24 @@ type twoHomes struct {
 	web    [2]*process
 	worker [2]*process
 	urls   [2]string // of the databases
+	admins [2]string // the same for a superuser
 	list   string
 	ports  [2]string
 }
 
 func newTwoHomes(t *testing.T) *twoHomes {
 	t.Helper()
-	return newTwoHomesOn(t, [2]string{
-		schematest.Clone(t),
-		schematest.Clone(t),
-	})
+	var urls, admins [2]string
+	for i := range urls {
+		urls[i], admins[i] = schematest.CloneLogical(t)
+	}
+	return newTwoHomesOn(t, urls, admins)
 }
 
 // newTwoHomesOn runs them on databases that are given.
-func newTwoHomesOn(t *testing.T, urls [2]string) *twoHomes {
+func newTwoHomesOn(t *testing.T, urls, admins [2]string) *twoHomes {
 	t.Helper()
-	h := &twoHomes{urls: urls, ports: [2]string{freePort(t), freePort(t)}}
+	h := &twoHomes{urls: urls, admins: admins, ports: [2]string{freePort(t), freePort(t)}}
 	h.list = "POSTHORN_HOMES=eu1=http://127.0.0.1:" + h.ports[0] + ",eu2=http://127.0.0.1:" + h.ports[1]
 	for i := range h.urls {
 		key := masterKey
@@ -55,7 +55,7 @@ func newTwoHomesOn(t *testing.T, urls [2]string) *twoHomes {
 		}
 		w := newWorldAt(
 			t,
-			[]string{"POSTHORN_DATABASE_URL=" + h.urls[i], "POSTHORN_MASTER_KEY=" + key, h.list, "POSTHORN_HOME_SECRET=" + homeSecret, []string{"POSTHORN_HOME=eu1", "POSTHORN_HOME=eu2"}[i]},
+			[]string{"POSTHORN_DATABASE_URL=" + h.urls[i], "POSTHORN_MASTER_KEY=" + key, h.list, []string{"POSTHORN_HOME=eu1", "POSTHORN_HOME=eu2"}[i]},
 			func(a *arrival) int {
 				a.hold(150 * time.Millisecond) // so that requests are under way whenever something is killed
 				return http.StatusOK
@@ -73,7 +73,7 @@ func newTwoHomesOn(t *testing.T, urls [2]string) *twoHomes {
 		h.start(i)
 	}
 	h.makeTenant()
-	h.serveAt(h.web[0], h.web[1])
+	h.serveAt(h.web[0]) // programs keep the address that they have
 	return h
 }
 
@@ -103,18 +103,27 @@ func (h *twoHomes) kill(i int, allowed hits) {
 // mover starts a command that moves the tenant.
 func (h *twoHomes) mover(said *bytes.Buffer) *exec.Cmd {
 	cmd := h.at.command(binary, "tenant", "move", h.tenant, "--to", "eu2")
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "POSTHORN_TO_DATABASE_URL=" + h.urls[1], "POSTHORN_TO_MASTER_KEY=" + secondHomeKey}, h.environ...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, h.moveEnviron()...)
 	cmd.Stdout, cmd.Stderr = said, said
 	return cmd
 }
 
+// moveEnviron is the environment of the mover.
+func (h *twoHomes) moveEnviron() []string {
+	return append(slices.Clone(h.environ), "POSTHORN_DATABASE_URL="+h.admins[0], "POSTHORN_TO_DATABASE_URL="+h.admins[1], "POSTHORN_TO_MASTER_KEY="+secondHomeKey)
+}
+
 // moved is how many of the tenant's rows the second home has, once it is there.
 func (h *twoHomes) moved() bool {
+	return h.second.ask("SELECT count(*) FROM tenants WHERE id = $1 AND state = 'active'", h.tenantID()) == 1
+}
+
+func (h *twoHomes) tenantID() id.UUID {
 	tenant, err := id.Tenant.Parse(h.tenant)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return h.second.ask("SELECT count(*) FROM tenants WHERE id = $1 AND state = 'active'", tenant) == 1
+	return tenant
 }
 
 // TestATenantMovesThroughKills moves a tenant under load, while the mover, the home that it leaves and the home that it
@@ -146,7 +155,7 @@ func moveThroughKills(h *twoHomes, victim int) {
 	eventually(t, patience, "events flow", func() bool { return len(h.acknowledgements()) > 500 })
 	allowed := hits{}
 	kills := 0
-	for try := 0; !h.moved() || try == 0; try++ {
+	for try := 0; !h.moved() || try == 0 || victim < 0 && kills < len(traces); try++ {
 		var said bytes.Buffer
 		cmd := h.mover(&said)
 		if err := cmd.Start(); err != nil {
@@ -158,24 +167,24 @@ func moveThroughKills(h *twoHomes, victim int) {
 			select {
 			case <-ended:
 				running = false
-			case <-time.After(time.Duration(200+150*try) * time.Millisecond):
+			case <-time.After(h.untilNext(victim, try)):
 				switch {
-				case victim < 0 && kills < 5:
+				case victim < 0 && kills < len(traces) && h.reached(kills):
 					kills++
 					_ = cmd.Process.Kill()
 				case victim >= 0 && kills < 3:
 					kills++
 					h.kill(victim, allowed)
-					h.serveAt(h.web[0], h.web[1])
+					h.serveAt(h.web[0])
 				}
 			}
 		}
-		if try > 20 {
+		if try > 30 {
 			t.Fatalf("the tenant has not moved: %s", said.String())
 		}
 	}
 	var finished struct{ Rows int }
-	command(t, append([]string{"POSTHORN_TO_DATABASE_URL=" + h.urls[1], "POSTHORN_TO_MASTER_KEY=" + secondHomeKey}, h.environ...), h.at, &finished, "tenant", "move", h.tenant, "--to", "eu2", "--json")
+	command(t, h.moveEnviron(), h.at, &finished, "tenant", "move", h.tenant, "--to", "eu2", "--json")
 	<-done
 	allowed.late(h.world)
 	if len(h.acknowledgements()) != len(batch) {
@@ -195,12 +204,47 @@ func moveThroughKills(h *twoHomes, victim int) {
 	if err := first.QueryRow(context.Background(), "SELECT (SELECT count(*) FROM queue) + (SELECT count(*) FROM lanes) + (SELECT count(*) FROM tenants WHERE state <> 'deleted')").Scan(&left); err != nil || left != 0 {
 		t.Errorf("%d rows of the tenant are left where it was: %v", left, err)
 	}
-	// Both homes take requests for it.
-	for range 2 {
-		if status, answer, err := h.call(http.MethodGet, h.web[0].url+"/api/v1/events", "", ""); err != nil || status != http.StatusOK {
-			t.Errorf("through the home that it left: %d %s %v", status, answer, err)
+	for _, web := range h.web {
+		if status, answer, err := h.call(http.MethodGet, web.url+"/api/v1/events", "", ""); err != nil || status != http.StatusOK {
+			t.Errorf("at %s after the move: %d %s %v", web.name, status, answer, err)
 		}
 	}
+	var replication int
+	if err := first.QueryRow(context.Background(), "SELECT (SELECT count(*) FROM pg_replication_slots WHERE database = current_database()) + (SELECT count(*) FROM pg_publication)").Scan(&replication); err != nil || replication != 0 {
+		t.Errorf("%d slots and publications are left: %v", replication, err)
+	}
+}
+
+// traces are those at which the mover is killed: as soon as a step has left its trace in one of the databases.
+var traces = []struct {
+	home  int
+	trace string
+}{
+	{0, "SELECT count(*) FROM tenant_moves"},
+	{0, "SELECT count(*) FROM pg_replication_slots WHERE database = current_database()"},
+	{1, "SELECT count(*) FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid WHERE d.datname = current_database()"},
+	{1, "SELECT count(*) FROM (SELECT FROM events LIMIT 1) x"},
+	{0, "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'move\\_%'"},
+	{0, "SELECT count(*) FROM tenant_moves WHERE cardinality(open_lanes) > 0"},
+	{0, "SELECT count(*) FROM tenant_moves WHERE state = 'closed'"},
+	{1, "SELECT count(*) FROM tenant_moves WHERE state = 'copied'"},
+	{1, "SELECT count(*) FROM tenant_moves WHERE state = 'done'"},
+	{0, "SELECT count(*) FROM moved_tenants"},
+	{0, "SELECT count(*) FROM tenant_moves WHERE state = 'done'"},
+}
+
+// reached reports whether a move has come to a moment.
+func (h *twoHomes) reached(trace int) bool {
+	return []*world{h.world, h.second}[traces[trace].home].ask(traces[trace].trace) > 0
+}
+
+// untilNext is when a kill is considered next: of the mover, by its traces, and of a home, after a longer time with
+// each try.
+func (h *twoHomes) untilNext(victim, try int) time.Duration {
+	if victim < 0 {
+		return time.Millisecond
+	}
+	return time.Duration(500+700*try) * time.Millisecond
 }
 
 // underWay notes what has been sent and not recorded: each such delivery can come once more than it has.
@@ -222,8 +266,15 @@ func TestAMoveSurvivesItsDatabaseServers(t *testing.T) {
 	for name, victim := range map[string]int{"of the home that it leaves": 0, "of the home that it comes to": 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			servers := [2]*server{newServer(t, "127.0.0.1", freePort(t), place{}), newServer(t, "127.0.0.1", freePort(t), place{})}
-			h := newTwoHomesOn(t, [2]string{urlOf(servers[0]), urlOf(servers[1])})
+			var servers [2]*server
+			var urls, admins [2]string
+			for i := range servers {
+				servers[i] = newServer(t, "127.0.0.1", freePort(t), place{}, "wal_level=logical", "wal_retrieve_retry_interval=500ms")
+				servers[i].keep("wal_level=logical", "wal_retrieve_retry_interval=500ms")
+				urls[i] = urlOf(servers[i])
+				admins[i] = strings.Replace(urls[i], "posthorn@", "postgres@", 1)
+			}
+			h := newTwoHomesOn(t, urls, admins)
 			moveThroughCrashes(h, servers, victim)
 		})
 	}
@@ -333,6 +384,19 @@ func (h *twoHomes) crashWhilePassing(s *server) {
 	back, acked := time.Now(), len(h.acknowledgements())
 	eventually(t, patience, "events are accepted again", func() bool { return len(h.acknowledgements()) > acked })
 	t.Logf("events are accepted through the other home %v after the server has started", time.Since(back).Round(10*time.Millisecond))
+}
+
+// keep writes settings of a server for its next starts.
+func (s *server) keep(settings ...string) {
+	s.t.Helper()
+	f, err := os.OpenFile(filepath.Join(s.data, "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := f.WriteString("\n" + strings.Join(settings, "\n") + "\n"); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // crash is a power cut of a server, and its restart.
