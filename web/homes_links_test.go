@@ -33,7 +33,8 @@ type linked struct {
 	hook          *counts
 	inbox         string // the path of a test inbox
 	inboxEndpoint string
-	link          string // the path of the signed link of the event's delivery
+	link          string  // the path of the signed link of the event's delivery
+	sent          id.UUID // the delivery of the link
 	op            *optest.Provider
 }
 
@@ -53,7 +54,8 @@ func newLinked(t *testing.T, h *someHome) *linked {
 	until(t, "the event is delivered", func() bool { return l.hook.of(l.event) == 1 })
 	var sent struct{ Data []struct{ ID string } }
 	h.do(t, "GET", "/events/"+l.event+"/deliveries", nil, &sent)
-	l.link = l.eventLink(h, uuidOf(t, id.Delivery, sent.Data[0].ID))
+	l.sent = uuidOf(t, id.Delivery, sent.Data[0].ID)
+	l.link = l.eventLink(h, l.sent)
 	var inbox struct{ ID, URL string }
 	h.do(t, "POST", "/inboxes", map[string]any{"event_types": []string{"never.emitted"}}, &inbox)
 	u, err := url.Parse(inbox.URL)
@@ -279,8 +281,13 @@ func TestLinksWorkAfterAMove(t *testing.T) {
 	succeed(t, moveEnviron(two, one), &struct{}{}, "tenant", "move", two.tenant, "--to", "eu2", "--json")
 	l.op.Redirect(one.URL() + handlers.SSOPath(l.tenant) + "/callback") // as an administrator of the provider allows it
 	use("moved, at the home that it left", two, "eu2", old[1])
+	first := l.link
+	l.link = l.eventLink(one, l.sent)
 	use("moved, at its new home", one, "eu2", mailedLinks{old[2].portal, old[2].invitation, old[2].token, l.unsubscribe(one, "c@example.com")})
 	// A link that another home has signed for a tenant that it does not have opens nothing.
+	if got := newTab(t, one.at()).get(first); got.status != http.StatusNotFound {
+		t.Errorf("a link to an event that another home has signed: %d", got.status)
+	}
 	if got := newTab(t, one.at()).get(old[2].unsubscribe); got.status != http.StatusNotFound {
 		t.Errorf("a link to unsubscribe that another home has signed: %d", got.status)
 	}
