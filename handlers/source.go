@@ -32,7 +32,7 @@ func TrySource(ctx context.Context, from Sampler, of source.Settings, m *source.
 	}
 	try := show.SourceTry{Message: m}
 	if _, large := m.Encode(); large {
-		try.Problem = fault.New(fault.Invalid, source.LargeCode, source.LargeDetail)
+		try.Problem = fault.New(fault.Invalid, source.CodeTooLarge, source.LargeDetail)
 		return try, nil
 	}
 	body, e, err := mapping.Event(*m, now)

@@ -302,7 +302,7 @@ func (m *mappings) item(row *sql.Outbox) (emit.Item, error) {
 		return emit.Item{}, err
 	}
 	if _, large := message.Encode(); large {
-		return emit.Item{}, fault.New(fault.Invalid, source.LargeCode, source.LargeDetail)
+		return emit.Item{}, fault.New(fault.Invalid, source.CodeTooLarge, source.LargeDetail)
 	}
 	body, e, err := m.compiled[text].Event(message, row.ID.Time())
 	if err != nil {

@@ -178,7 +178,7 @@ func (c Claimed) move(ctx context.Context, q *sql.Queries, moves source.Moves) e
 
 func (c Claimed) store(ctx context.Context, q *sql.Queries, messages []source.Message) error {
 	queued := sql.QueueMessagesParams{TenantID: c.TenantID, SourceID: c.ID}
-	large := sql.RejectMessagesParams{TenantID: c.TenantID, SourceID: c.ID, Code: source.LargeCode, Detail: source.LargeDetail}
+	large := sql.RejectMessagesParams{TenantID: c.TenantID, SourceID: c.ID, Code: source.CodeTooLarge, Detail: source.LargeDetail}
 	var sent *time.Time
 	count := 0
 	for _, m := range messages {

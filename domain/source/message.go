@@ -60,8 +60,8 @@ func (m Message) Encode() (text []byte, large bool) {
 	return text, len(m.Text)+len(m.Bytes) > maxMapped || len(text) > 2*maxMapped
 }
 
-// LargeCode is the code of a message that is too large for a mapping.
-const LargeCode = "message_too_large"
+// CodeTooLarge is the code of a message that is too large for a mapping.
+const CodeTooLarge = "message_too_large"
 
 // LargeDetail says why the mapping is not applied to a large message.
 var LargeDetail = "The message is larger than " + words.Number(maxMapped) + " bytes. Send a reference to the rest instead, and discard this message."

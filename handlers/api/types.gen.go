@@ -1059,24 +1059,6 @@ func (e PauseScope) Valid() bool {
 	}
 }
 
-// Defines values for PlatformAlertSeverity.
-const (
-	PlatformAlertSeverityCritical PlatformAlertSeverity = "critical"
-	PlatformAlertSeverityWarning  PlatformAlertSeverity = "warning"
-)
-
-// Valid indicates whether the value is a known member of the PlatformAlertSeverity enum.
-func (e PlatformAlertSeverity) Valid() bool {
-	switch e {
-	case PlatformAlertSeverityCritical:
-		return true
-	case PlatformAlertSeverityWarning:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for PlatformAlertStatus.
 const (
 	Resolved  PlatformAlertStatus = "resolved"
@@ -1089,6 +1071,24 @@ func (e PlatformAlertStatus) Valid() bool {
 	case Resolved:
 		return true
 	case Triggered:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PlatformAlertSeverity.
+const (
+	PlatformAlertSeverityCritical PlatformAlertSeverity = "critical"
+	PlatformAlertSeverityWarning  PlatformAlertSeverity = "warning"
+)
+
+// Valid indicates whether the value is a known member of the PlatformAlertSeverity enum.
+func (e PlatformAlertSeverity) Valid() bool {
+	switch e {
+	case PlatformAlertSeverityCritical:
+		return true
+	case PlatformAlertSeverityWarning:
 		return true
 	default:
 		return false
@@ -5116,12 +5116,14 @@ type Platform struct {
 
 // PlatformAlert defines model for PlatformAlert.
 type PlatformAlert struct {
+	ID     string              `json:"id"`
+	Status PlatformAlertStatus `json:"status"`
+
 	// DedupKey The same for the events that open it and end it
 	DedupKey string `json:"dedup_key"`
 
 	// EndpointID The endpoint that it is about
 	EndpointID nullable.Nullable[string] `json:"endpoint_id"`
-	ID         string                    `json:"id"`
 
 	// Kind What it is about, as in the type of its events after `posthorn.platform.`
 	Kind       string                  `json:"kind"`
@@ -5132,7 +5134,6 @@ type PlatformAlert struct {
 	// Sent Channels were told that it opened, and are told of its end
 	Sent     bool                  `json:"sent"`
 	Severity PlatformAlertSeverity `json:"severity"`
-	Status   PlatformAlertStatus   `json:"status"`
 
 	// TenantID The tenant that it is about
 	TenantID nullable.Nullable[string] `json:"tenant_id"`
@@ -5142,11 +5143,11 @@ type PlatformAlert struct {
 	URL string `json:"url"`
 }
 
-// PlatformAlertSeverity defines model for PlatformAlert.Severity.
-type PlatformAlertSeverity string
-
 // PlatformAlertStatus defines model for PlatformAlert.Status.
 type PlatformAlertStatus string
+
+// PlatformAlertSeverity defines model for PlatformAlert.Severity.
+type PlatformAlertSeverity string
 
 // PlatformAlertList defines model for PlatformAlertList.
 type PlatformAlertList struct {
@@ -5878,12 +5879,12 @@ type SourceKind string
 
 // SourceMessage A message as a mapping sees it: its parts are `message`, and its body as JSON, or else as text, is `body`.
 type SourceMessage struct {
+	// ID The id that the broker or the publisher gave it
+	ID *string `json:"id,omitempty"`
+
 	// Base64 The body, where it is not UTF-8
 	Base64  *string            `json:"base64,omitempty"`
 	Headers *map[string]string `json:"headers,omitempty"`
-
-	// ID The id that the broker or the publisher gave it
-	ID *string `json:"id,omitempty"`
 
 	// Key The key of a record, the routing key, or the message group of SQS
 	Key *string `json:"key,omitempty"`
