@@ -206,13 +206,16 @@ func (f *fuzzer) exists(t, other tenant) {
 			f.remember("mem", w.member(t, fmt.Sprintf("%d@example.com", i), access.Developer))
 		}
 	}
-	feed := w.do("POST", "/api/v1/endpoints", t.key, `{"kind":"feed"}`).want(http.StatusCreated).text("id")
-	f.remember("feed", feed)
+	for range 5 { // chance can delete some of them
+		feed := w.do("POST", "/api/v1/endpoints", t.key, `{"kind":"feed"}`).want(http.StatusCreated).text("id")
+		f.remember("feed", feed)
+		for i := range 5 {
+			w.do("POST", "/api/v1/feeds/"+feed+"/consumers", t.key, fmt.Sprintf(`{"name":"reader-%d"}`, i)).want(http.StatusCreated)
+		}
+	}
 	f.remember("place", "a-0")
 	for i := range 5 {
-		name := fmt.Sprintf("reader-%d", i)
-		w.do("POST", "/api/v1/feeds/"+feed+"/consumers", t.key, `{"name":"`+name+`"}`).want(http.StatusCreated)
-		f.remember("consumer", name)
+		f.remember("consumer", fmt.Sprintf("reader-%d", i))
 	}
 	box := w.do("POST", "/api/v1/inboxes", t.key, nil).want(http.StatusCreated).text("id")
 	f.remember("inbox", box)
