@@ -32,7 +32,7 @@ func (w *world) source(kind string, connection settings) {
 func order(n int) string { return fmt.Sprintf(`{"key":"key-%d","n":%d}`, n%50, n) }
 
 // cameIn waits for all messages and checks that each is one event.
-func (w *world) cameIn() {
+func (w *world) cameIn(incoming int) {
 	w.t.Helper()
 	eventually(w.t, 3*patience, "all messages are events", func() bool { return w.ask("SELECT count(*) FROM events") >= incoming })
 	all, once := w.ask("SELECT count(*) FROM events"), w.ask("SELECT count(DISTINCT convert_from(data, 'UTF8')) FROM events")
@@ -86,7 +86,7 @@ func TestTenThousandRecordsOfKafkaComeInOnce(t *testing.T) {
 	if err := <-produced; err != nil {
 		t.Fatal(err)
 	}
-	w.cameIn()
+	w.cameIn(incoming)
 }
 
 // TestTenThousandMessagesOfRabbitMQComeInOnce: the same for a queue.
@@ -120,17 +120,19 @@ func TestTenThousandMessagesOfRabbitMQComeInOnce(t *testing.T) {
 	w.part(incoming * 2 / 5)
 	worker.kill()
 	w.launch("worker", "worker").ready()
-	w.cameIn()
+	w.cameIn(incoming)
 	eventually(t, patience, "all messages are acknowledged", func() bool {
 		q, err := b.Client(t).QueueDeclarePassive("orders", true, false, false, false, nil)
 		return err == nil && q.Messages == 0
 	})
 }
 
-// TestTenThousandMessagesOfSQSComeInOnce: through a kill of the worker that reads them. What it had received and not
-// deleted is delivered again. The server keeps its messages in memory, so it is not restarted.
-func TestTenThousandMessagesOfSQSComeInOnce(t *testing.T) {
+// TestMessagesOfSQSComeInOnceThroughAKill: through a kill of the worker that reads them. What it had received and not
+// deleted is delivered again. The server keeps its messages in memory, so it is not restarted, and it looks at all of
+// them for each, so there are a thousand.
+func TestMessagesOfSQSComeInOnceThroughAKill(t *testing.T) {
 	t.Parallel()
+	const incoming = 1000
 	s := mototest.Run(t)
 	queue := s.Queue(t, "orders", nil)
 	w := newWorld(t, func(*arrival) int { return 200 })
@@ -145,6 +147,6 @@ func TestTenThousandMessagesOfSQSComeInOnce(t *testing.T) {
 	w.part(incoming * 2 / 5)
 	worker.kill()
 	w.launch("worker", "worker").ready()
-	w.cameIn()
+	w.cameIn(incoming)
 	eventually(t, patience, "all messages are deleted", func() bool { return s.Left(t, queue) == 0 })
 }
