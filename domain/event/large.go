@@ -14,7 +14,8 @@ import (
 // reference: who sends it replaces it by one with a link (docs/adr/0031-links.md). No producer can set this type.
 const ReferenceType = "application/vnd.posthorn.reference+json"
 
-// The largest event that POSTHORN_MAX_LARGE_PAYLOAD can permit, in bytes of data: what one request can hold.
+// MaxLargePayload is the largest event that POSTHORN_MAX_LARGE_PAYLOAD can permit, in bytes of data: what one request
+// can hold.
 const MaxLargePayload = 10 << 20
 
 // Reference says what data is in object storage.

@@ -145,11 +145,11 @@ func (s Settings) Check(policy egress.Policy) (Settings, error) {
 		s.Mapping = DefaultMapping
 	}
 	if _, err := Compile(s.Mapping); err != nil {
-		if f := fault.As(err); f == nil || f.Kind != fault.Invalid {
+		f := fault.As(err)
+		if f == nil || f.Kind != fault.Invalid {
 			return s, err
-		} else {
-			wrong = append(wrong, f.Fields...)
 		}
+		wrong = append(wrong, f.Fields...)
 	}
 	wrong = append(wrong, s.checkConnection(policy)...)
 	if len(wrong) > 0 {

@@ -87,7 +87,7 @@ type Input struct {
 	Format   signature.Format
 	Key      string
 	Channels []string
-	JSON     bool // nothing else can be sent: several events share a request
+	JSON     bool          // nothing else can be sent: several events share a request
 	Link     func() string // the delivery's signed link, made when an expression reads it
 }
 

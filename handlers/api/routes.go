@@ -30,20 +30,20 @@ type Emitter interface {
 
 // Deps are the dependencies of the handlers.
 type Deps struct {
-	DB       *db.DB
-	Emitter  Emitter
-	Egress   egress.Policy
-	Keys     *seal.Ring
-	BaseURL  string // the public URL without a slash at the end: for links in mails and responses
+	DB      *db.DB
+	Emitter Emitter
+	Egress  egress.Policy
+	Keys    *seal.Ring
+	BaseURL string // the public URL without a slash at the end: for links in mails and responses
 	// ConsoleURL is the URL of the console's host; empty: the same.
 	ConsoleURL string
-	Settings Settings
-	Log      *slog.Logger
-	Now      func() time.Time
-	Closing  <-chan struct{} // closed before the process stops, so that streams end; nil: never
-	Exporter Exporter        // nil: one of its own
-	OpenID   *openid.Client  // asks providers for their configuration
-	Tester   Tester          // tests connections to receivers
+	Settings   Settings
+	Log        *slog.Logger
+	Now        func() time.Time
+	Closing    <-chan struct{} // closed before the process stops, so that streams end; nil: never
+	Exporter   Exporter        // nil: one of its own
+	OpenID     *openid.Client  // asks providers for their configuration
+	Tester     Tester          // tests connections to receivers
 }
 
 // Tester connects to the receiver of an endpoint step by step.

@@ -200,11 +200,13 @@ func endReplication(url string) error {
 
 func (s server) clone(t testing.TB, fingerprint string, migrate func(ctx context.Context, url string) error) string {
 	t.Helper()
-	template, err := "template0", error(nil)
+	template := "template0"
 	if migrate != nil {
-		if template, err = s.template(fingerprint, migrate); err != nil {
+		own, err := s.template(fingerprint, migrate)
+		if err != nil {
 			t.Fatal("dbtest: migrating the template: ", err)
 		}
+		template = own
 	} else if os.Getenv(urlVariable) == "" {
 		template = "template1" // embedded made it fit for the application's role
 	}

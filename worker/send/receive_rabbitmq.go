@@ -88,7 +88,7 @@ func (r *rabbitReceiver) Receive(ctx context.Context, wait time.Duration) (messa
 	size := 0
 	for size < source.MaxMessage && len(messages) < r.most {
 		var d amqp.Delivery
-		open := true
+		var open bool
 		if len(messages) > 0 {
 			select {
 			case d, open = <-r.deliveries:
