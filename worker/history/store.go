@@ -159,16 +159,16 @@ func (s folder) Range(_ context.Context, name string, from, n int64) ([]byte, er
 	return body[:got], errors.Join(err, f.Close())
 }
 
+// Delete also removes what a Put left that was killed.
 func (s folder) Delete(_ context.Context, name string) error {
-	err := s.root.Remove(name)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+	for _, file := range []string{name, name + ".part"} {
+		if err := s.root.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 	}
-	if err == nil {
-		// The folder of a day is deleted with its last object.
-		_ = s.root.Remove(filepath.Dir(name))
-	}
-	return err
+	// The folder of a day is deleted with its last object.
+	_ = s.root.Remove(filepath.Dir(name))
+	return nil
 }
 
 func (s folder) List(_ context.Context, prefix string) (names []string, err error) {
