@@ -129,10 +129,10 @@ func TestTenThousandMessagesOfRabbitMQComeInOnce(t *testing.T) {
 
 // TestMessagesOfSQSComeInOnceThroughAKill: through a kill of the worker that reads them. What it had received and not
 // deleted is delivered again. The server keeps its messages in memory, so it is not restarted, and it looks at all of
-// them for each, so there are a thousand.
+// them for each, so there are a hundred.
 func TestMessagesOfSQSComeInOnceThroughAKill(t *testing.T) {
 	t.Parallel()
-	const incoming = 1000
+	const incoming = 100
 	s := mototest.Run(t)
 	queue := s.Queue(t, "orders", nil)
 	w := newWorld(t, func(*arrival) int { return 200 })
