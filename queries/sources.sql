@@ -21,7 +21,7 @@ WHERE tenant_id = @tenant_id AND CASE WHEN @newest::boolean THEN id < @after ELS
 ORDER BY CASE WHEN @newest THEN id END DESC, id LIMIT sqlc.arg('limit');
 
 -- name: ChangeSource :one
--- Its reader begins anew.
+-- Its reader starts again.
 UPDATE sources SET name = @name, url = @url, connection = @connection, start = @start, mapping = @mapping, updated_at = now(),
 	revision = revision + 1, failing_since = NULL, reason = ''
 WHERE tenant_id = @tenant_id AND id = @id RETURNING *;

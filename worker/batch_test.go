@@ -220,10 +220,15 @@ func TestABatchWaitsForMoreAndNotWhenItIsFull(t *testing.T) {
 	h.worker(true)
 	began := time.Now()
 	h.emit(tenant, parcels(2, unordered)...)
+	eventually(t, 10*time.Second, "they have waited for a while", func() bool { return time.Since(began) > 400*time.Millisecond })
 	h.emit(tenant, parcels(3, unordered)...)
 	eventually(t, 20*time.Second, "both", h.allSettled(10))
 	if n := len(full.seen()); n != 1 {
 		t.Errorf("5 events made %d requests", n)
+	}
+	// The wait is the endpoint's own, and no lateness of the platform.
+	if n := h.count("SELECT count(*) FROM attempts WHERE held_ms >= 250"); n < 4 {
+		t.Errorf("the wait of %d of 4 deliveries counts as their endpoints'", n)
 	}
 	if seen := short.seen(); len(seen) != 1 || seen[0].at.Sub(began) < 600*time.Millisecond {
 		t.Errorf("%d requests, the first after %s", len(seen), seen[0].at.Sub(began))

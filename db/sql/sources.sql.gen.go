@@ -28,7 +28,7 @@ type ChangeSourceParams struct {
 	ID         id.UUID
 }
 
-// Its reader begins anew.
+// Its reader starts again.
 func (q *Queries) ChangeSource(ctx context.Context, arg ChangeSourceParams) (Source, error) {
 	row := q.db.QueryRow(ctx, ChangeSource,
 		arg.Name,

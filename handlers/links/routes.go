@@ -62,7 +62,7 @@ func Routes(d Deps) []handlers.Route {
 	}}
 }
 
-// open responds with the data of the event. What has no valid signature costs no look into the database.
+// open responds with the data of the event. What has no valid signature costs no query.
 func (s *server) open(c *handlers.Call) error {
 	l, err := s.read(c, c.Param("token"))
 	if err != nil {

@@ -14,12 +14,13 @@ type gathering struct {
 	timer *time.Timer // armed during the wait
 }
 
-// stop ends the wait of what is no longer in memory.
-func (g *gathering) stop() {
-	g.ripe = false
-	if g.timer != nil {
-		g.timer.Stop()
-		g.timer = nil
+// stopGathering ends the wait of what starts now, or is no longer in memory. The caller holds the mutex.
+func (l *Lane) stopGathering(now time.Time) {
+	l.batch.ripe = false
+	if l.batch.timer != nil {
+		l.batch.timer.Stop()
+		l.batch.timer = nil
+		l.held.end(now)
 	}
 }
 
@@ -105,7 +106,6 @@ func (p *load) takes(j *Job) bool {
 
 // pack adds further ready rows of a lane to the request of one. The caller holds the mutex.
 func (d *Dispatcher) pack(l *Lane, first *Job, b *endpoint.Batch, now time.Time) {
-	l.batch.stop()
 	p := load{batch: b, mostSoFar: b.Events}
 	if l.probesOnly() {
 		p.mostSoFar = 1

@@ -188,6 +188,7 @@ func (d *Dispatcher) startNext(t *tenantQueue, l *Lane, now time.Time) *Job {
 	j := l.ready[0]
 	l.ready[0] = nil
 	l.ready = l.ready[1:]
+	l.stopGathering(now)
 	j.startsAt(now)
 	if b := l.settings.Load().Batch; b != nil {
 		d.pack(l, j, b, now)
@@ -389,7 +390,7 @@ func (d *Dispatcher) drop(l *Lane) {
 	l.ready, l.window.done = nil, nil
 	clear(l.window.rows)
 	l.stopTimer()
-	l.batch.stop()
+	l.stopGathering(time.Now())
 	l.stopAwaitingProbe(time.Now())
 	delete(d.lanes, l.id)
 	delete(d.behind, l.id)

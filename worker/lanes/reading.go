@@ -1,6 +1,8 @@
 package lanes
 
 import (
+	"time"
+
 	"posthorn/domain/id"
 	"posthorn/worker/send"
 )
@@ -90,7 +92,7 @@ func (d *Dispatcher) forgetReady(l *Lane) {
 		d.unread(j)
 	}
 	l.forgetReady()
-	l.batch.stop()
+	l.stopGathering(time.Now())
 	d.mark(l)
 }
 
