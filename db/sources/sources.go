@@ -68,7 +68,8 @@ func (s Store) seal(sourceID id.UUID, settings source.Settings) ([]byte, error) 
 	return s.Keys.Seal(text, s.Tenant, sourceID), err
 }
 
-// Change changes a source. Its reader starts again; where the queue is another one, without what it knew of the old one.
+// Change changes a source. Its reader starts again; where the queue is another one, without what it knew of the old
+// one.
 func (s Store) Change(
 	ctx context.Context,
 	q *sql.Queries,

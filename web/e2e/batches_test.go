@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// TestBatchesLoseNothingThroughKills: the owner of two endpoints with batches, one ordered by key and one strictly, is killed
-// again and again, while a part of the requests fails whole and another by a 207. Each acknowledged event is delivered, and
-// what is accepted of a key is in order.
+// TestBatchesLoseNothingThroughKills: the owner of two endpoints with batches, one ordered by key and one strictly, is
+// killed again and again, while a part of the requests fails whole and another by a 207. Each acknowledged event is
+// delivered, and what is accepted of a key is in order.
 func TestBatchesLoseNothingThroughKills(t *testing.T) {
 	t.Parallel()
 	const keys, perKey = 10, 150
