@@ -145,7 +145,7 @@ func TestEveryKindHasALetter(t *testing.T) {
 // aboutNoEndpoint are the kinds of mails that concern no endpoint.
 var aboutNoEndpoint = []notice.Kind{
 	notice.KeyCreated, notice.QuotaWarning, notice.QuotaReached, notice.TenantSuspended, notice.TenantResumed,
-	notice.DispatchPaused, notice.DispatchResumed,
+	notice.DispatchPaused, notice.DispatchResumed, notice.SourceFailing,
 }
 
 // A mail about an endpoint names it, links to it, and has a subject that is shown as written, whatever the names of the
