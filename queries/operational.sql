@@ -53,7 +53,8 @@ UPDATE notices SET alerted_at = now() WHERE tenant_id = @tenant_id AND id = @id;
 SELECT posthorn.emit(@tenant::text, @type::text, CAST(@data::text AS json), NULL::text, NULL::text[], @idempotency_key::text, NULL::text, @occurred_at::timestamptz)::text AS event;
 
 -- name: EmitAlert :one
-SELECT posthorn.emit(@tenant::text, @type::text, CAST(@data::text AS json), NULL::text, NULL::text[], NULL::text, NULL::text, @occurred_at::timestamptz)::text AS event;
+-- The key of what opens an alert and what ends it is the same: a channel that is ordered by key gets them in this order.
+SELECT posthorn.emit(@tenant::text, @type::text, CAST(@data::text AS json), @key::text, NULL::text[], NULL::text, NULL::text, @occurred_at::timestamptz)::text AS event;
 
 -- name: TakeUnannounced :many
 -- Dead letters with the facts of their deliveries.

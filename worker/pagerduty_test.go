@@ -75,6 +75,8 @@ type pager struct {
 	mu        sync.Mutex
 	events    []pagerEvent
 	rejected  []string
+	busy      bool            // it responds 429
+	refused   int             // while busy
 	incidents map[string]bool // by dedup_key: whether it is open
 }
 
@@ -103,6 +105,10 @@ func (p *pager) serve(rw http.ResponseWriter, req *http.Request) {
 	var e pagerEvent
 	kind, _, _ := mime.ParseMediaType(req.Header.Get("Content-Type"))
 	switch err := json.Unmarshal(body, &e); {
+	case p.busy:
+		p.refused++
+		rw.Header().Set("Retry-After", "1")
+		answer(http.StatusTooManyRequests, map[string]any{"status": "throttle exceeded"})
 	case req.URL.Path != "/v2/enqueue" || req.Method != http.MethodPost:
 		refuse(http.StatusNotFound, req.Method+" "+req.URL.Path)
 	case len(body) > mostPagerBytes:
@@ -156,7 +162,8 @@ func TestAnIncidentAtPagerDutyOpensAndResolves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.EventTypes, s.Transformation = []string{"posthorn.endpoint.*"}, x
+		*s = s.ForAlerts("posthorn.endpoint.*")
+		s.Transformation = x
 	})
 	r, well := newFailing(t, http.StatusGone)
 	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.EventTypes = []string{"order.*"} })
@@ -193,8 +200,8 @@ func TestAnIncidentAtPagerDutyOpensAndResolves(t *testing.T) {
 }
 
 // TestAnOperatorsIncidentAtPagerDutyOpensAndResolves: a worker disables an endpoint of a tenant. The platform's own
-// tenant has a channel with the preset, whose incident opens. It is resolved when the endpoint is active again. An
-// event that was emitted in SQL and rejected opens another one, by the same look as the console's overview.
+// tenant has a channel with the preset, whose incident opens. It is resolved when the endpoint is active again, although
+// PagerDuty takes the request that opens it only after the alert has ended. An event that was emitted in SQL and rejected opens another one, by the same look as the console's overview.
 func TestAnOperatorsIncidentAtPagerDutyOpensAndResolves(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -204,12 +211,14 @@ func TestAnOperatorsIncidentAtPagerDutyOpensAndResolves(t *testing.T) {
 	}
 	tenant := h.tenant()
 	p := newPager(t)
+	p.busy = true
 	h.endpoint(own, p.URL+"/v2/enqueue", func(s *endpoint.Settings) {
 		x, err := transform.Parse([]byte(`{"preset":"pagerduty","variables":{"routing_key":"0123456789abcdef0123456789abcdef"}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.EventTypes, s.Transformation = []string{"posthorn.platform.*"}, x
+		*s = s.ForAlerts("posthorn.platform.*")
+		s.Transformation, s.RetryPolicy = x, "quick"
 	})
 	r, well := newFailing(t, http.StatusGone)
 	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.EventTypes = []string{"order.*"} })
@@ -228,12 +237,25 @@ func TestAnOperatorsIncidentAtPagerDutyOpensAndResolves(t *testing.T) {
 		return nil
 	})
 	h.emitN(tenant, 1)
-	eventually(t, 20*time.Second, "an incident is open", func() bool { open, _ := p.is(); return open == 1 })
+	is := func(busy bool) func() bool {
+		return func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.busy = busy
+			return p.refused > 0
+		}
+	}
+	eventually(t, 20*time.Second, "an alert was sent", is(true))
 	well.Store(true)
 	h.as(tenant, func(q *sql.Queries) error {
 		_, _, err := endpoints.SetState(t.Context(), q, h.ring, tenant, ep, endpoint.Resume)
 		return err
 	})
+	eventually(t, 20*time.Second, "the alert has ended", func() (ended bool) {
+		h.query("SELECT (SELECT count(*) FROM events WHERE tenant_id = $1) = 2", []any{&ended}, own)
+		return ended
+	})
+	is(false)()
 	eventually(t, 20*time.Second, "it is resolved", func() bool { open, resolved := p.is(); return open == 0 && resolved == 1 })
 	h.exec("INSERT INTO outbox_rejected (tenant_id, id, type, data, code, detail) VALUES ($1, $2, 'a', '{}', 'x', 'y')", tenant, db.NewID())
 	eventually(t, 20*time.Second, "what the overview shows opens an incident", func() bool { open, _ := p.is(); return open == 1 })

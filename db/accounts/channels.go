@@ -76,7 +76,8 @@ func (c channels) alert(ctx context.Context, q *sql.Queries, links Links, p noti
 			return false, err
 		}
 	}
-	data, err := json.Marshal(notice.AlertOf(p, links.tenantPage(p.Tenant)))
+	alert := notice.AlertOf(p, links.tenantPage(p.Tenant))
+	data, err := json.Marshal(alert)
 	if err != nil {
 		return false, err
 	}
@@ -84,6 +85,7 @@ func (c channels) alert(ctx context.Context, q *sql.Queries, links Links, p noti
 		Tenant:     id.Tenant.Format(p.Tenant),
 		Type:       p.Kind.EventType(),
 		Data:       string(data),
+		Key:        alert.DedupKey,
 		OccurredAt: p.At,
 	})
 	return err == nil, err

@@ -132,6 +132,7 @@ func (o operations) tell(ctx context.Context, q *sql.Queries, links Links, k inc
 		Tenant:     id.Tenant.Format(o.tenant),
 		Type:       k.Alert.Kind.EventType(),
 		Data:       string(data),
+		Key:        alert.DedupKey,
 		OccurredAt: alert.At,
 	})
 	return err == nil, err

@@ -50,21 +50,24 @@ func (q *Queries) AlertChannels(ctx context.Context, tenants []id.UUID) ([]Alert
 }
 
 const EmitAlert = `-- name: EmitAlert :one
-SELECT posthorn.emit($1::text, $2::text, CAST($3::text AS json), NULL::text, NULL::text[], NULL::text, NULL::text, $4::timestamptz)::text AS event
+SELECT posthorn.emit($1::text, $2::text, CAST($3::text AS json), $4::text, NULL::text[], NULL::text, NULL::text, $5::timestamptz)::text AS event
 `
 
 type EmitAlertParams struct {
 	Tenant     string
 	Type       string
 	Data       string
+	Key        string
 	OccurredAt time.Time
 }
 
+// The key of what opens an alert and what ends it is the same: a channel that is ordered by key gets them in this order.
 func (q *Queries) EmitAlert(ctx context.Context, arg EmitAlertParams) (string, error) {
 	row := q.db.QueryRow(ctx, EmitAlert,
 		arg.Tenant,
 		arg.Type,
 		arg.Data,
+		arg.Key,
 		arg.OccurredAt,
 	)
 	var event string

@@ -254,6 +254,13 @@ func ReadDefaults(endpoints int, platform, tenant []byte) Defaults {
 	return d
 }
 
+// ForAlerts are the settings of a new alert channel. Chats and pagers echo no challenge. An alert opens before it ends,
+// also if the request that opens it has to be retried.
+func (s Settings) ForAlerts(types string) Settings {
+	s.EventTypes, s.Verification, s.Ordering = []string{types}, "simple", "key"
+	return s
+}
+
 func (d *Defaults) lay(over defaultsJSON) {
 	e, s := over.Endpoints, &d.Settings
 	setInt(&d.MaxEndpoints, e.Max)

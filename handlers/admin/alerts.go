@@ -134,11 +134,10 @@ func (a *admin) addChannel(c *handlers.Call) error {
 	return c.Render(handlers.Status(err), console.Alerts(v))
 }
 
-// channelOf are the settings of a new channel. Chats and pagers echo no challenge.
+// channelOf are the settings of a new channel.
 func channelOf(form url.Values) (endpoint.Settings, error) {
-	s := endpoint.ReadDefaults(0, nil, nil).Settings
+	s := endpoint.ReadDefaults(0, nil, nil).Settings.ForAlerts(incidents.AlertPrefix + "*")
 	s.Kind, s.URL, s.Description = endpoint.HTTP, strings.TrimSpace(form.Get("url")), form.Get("description")
-	s.EventTypes, s.Verification = []string{incidents.AlertPrefix + "*"}, "simple"
 	preset, ok := transform.PresetNamed(form.Get("preset"))
 	if !ok {
 		return s, nil

@@ -33,8 +33,7 @@ func (a *dashboard) newEndpoint(c *handlers.Call) error {
 	}
 	alerts := c.Query("for") == pages.ForAlerts
 	if alerts {
-		defaults.Settings.EventTypes = []string{notice.AlertPrefix + "*"}
-		defaults.Settings.Verification = "simple" // chats and pagers echo no challenge
+		defaults.Settings = defaults.Settings.ForAlerts(notice.AlertPrefix + "*")
 	}
 	form := formOf(defaults.Settings, names)
 	form.Alerts = alerts
