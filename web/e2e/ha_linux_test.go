@@ -354,6 +354,23 @@ func (m *managed) fault(t *testing.T, what string, do func(leader *manager) (und
 func TestAManagedClusterLosesNothing(t *testing.T) {
 	t.Parallel()
 	m := newManaged(t)
+	end := m.emitting()
+	defer end()
+
+	all := m.faults()
+	if os.Getenv("POSTHORN_E2E_FAULTS") != "all" { // the others take minutes
+		all = all[:2]
+	}
+	for _, f := range all {
+		m.fault(t, f.name, f.do)
+	}
+	end()
+	m.settled(len(m.acknowledgements()), patience)
+	m.check(t)
+}
+
+// emitting sends events until the function that it returns is called.
+func (m *managed) emitting() (end func()) {
 	stop := make(chan struct{})
 	var emitters sync.WaitGroup
 	const clients = 40 // enough that requests which wait for a primary don't keep the next ones
@@ -371,75 +388,74 @@ func TestAManagedClusterLosesNothing(t *testing.T) {
 			}
 		})
 	}
-	ended := false
-	end := func() {
-		if !ended {
-			ended = true
-			close(stop)
-			emitters.Wait()
-		}
-	}
-	defer end()
-
-	m.fault(t, "kill -9 of the primary and its manager", func(leader *manager) func() {
-		leader.signal(syscall.SIGKILL)
-		eventually(t, patience, "another primary", func() bool { n := m.leader(); return n != nil && n != leader })
-		return func() { leader.startPatroni(t) }
+	return sync.OnceFunc(func() {
+		close(stop)
+		emitters.Wait()
 	})
-	m.fault(t, "a switchover", func(leader *manager) func() {
-		res, err := (&http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: dial}}).
-			Post("http://"+leader.addr+":8008/switchover", "application/json", strings.NewReader(`{"leader":"`+leader.name+`"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = res.Body.Close()
-		if res.StatusCode != http.StatusOK {
-			t.Fatalf("the switchover: %d", res.StatusCode)
-		}
-		return nil
-	})
-	if os.Getenv("POSTHORN_E2E_FAULTS") == "all" { // the others take minutes
-		m.rareFaults(t)
-	}
-	end()
-	m.settled(len(m.acknowledgements()), patience)
-	m.check(t)
 }
 
-// rareFaults are those of `make ha` alone.
-func (m *managed) rareFaults(t *testing.T) {
-	t.Helper()
-	m.fault(t, "a frozen primary that is thawed", func(leader *manager) func() {
-		leader.signal(syscall.SIGSTOP)
+// clusterFault is what can happen to a cluster. do does it and returns what puts an end to it, if anything has to.
+type clusterFault struct {
+	name string
+	do   func(leader *manager) (undo func())
+}
+
+// faults are those that docs/ops/ha.md has figures for.
+func (m *managed) faults() []clusterFault {
+	t := m.l.t
+	another := func(leader *manager) {
 		eventually(t, patience, "another primary", func() bool { n := m.leader(); return n != nil && n != leader })
-		return func() { leader.signal(syscall.SIGCONT) }
-	})
-	m.fault(t, "a primary that is cut off from the others", func(leader *manager) func() {
-		for _, other := range m.nodes {
-			if other != leader {
-				m.l.cut(leader.node, other.node)
+	}
+	return []clusterFault{
+		{"kill -9 of the primary and its manager", func(leader *manager) func() {
+			leader.signal(syscall.SIGKILL)
+			another(leader)
+			return func() { leader.startPatroni(t) }
+		}},
+		{"a switchover", func(leader *manager) func() {
+			res, err := (&http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: dial}}).
+				Post("http://"+leader.addr+":8008/switchover", "application/json", strings.NewReader(`{"leader":"`+leader.name+`"}`))
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		eventually(t, patience, "another primary", func() bool { n := m.leader(); return n != nil && n != leader })
-		return func() {
+			_ = res.Body.Close()
+			if res.StatusCode != http.StatusOK {
+				t.Fatalf("the switchover: %d", res.StatusCode)
+			}
+			return nil
+		}},
+		{"a frozen primary that is thawed", func(leader *manager) func() {
+			leader.signal(syscall.SIGSTOP)
+			another(leader)
+			return func() { leader.signal(syscall.SIGCONT) }
+		}},
+		{"a primary that is cut off from the others", func(leader *manager) func() {
 			for _, other := range m.nodes {
 				if other != leader {
-					m.l.heal(leader.node, other.node)
+					m.l.cut(leader.node, other.node)
 				}
 			}
-		}
-	})
-	m.fault(t, "the loss of etcd", func(*manager) func() {
-		for _, n := range m.nodes {
-			_ = syscall.Kill(-n.etcd.cmd.Process.Pid, syscall.SIGKILL)
-		}
-		time.Sleep(2 * managedTTL * time.Second) // the outage itself: longer than a leader's key lives
-		return func() {
-			for _, n := range m.nodes {
-				n.startEtcd(t, "existing")
+			another(leader)
+			return func() {
+				for _, other := range m.nodes {
+					if other != leader {
+						m.l.heal(leader.node, other.node)
+					}
+				}
 			}
-		}
-	})
+		}},
+		{"the loss of etcd", func(*manager) func() {
+			for _, n := range m.nodes {
+				_ = syscall.Kill(-n.etcd.cmd.Process.Pid, syscall.SIGKILL)
+			}
+			time.Sleep(2 * managedTTL * time.Second) // the outage itself: longer than a leader's key lives
+			return func() {
+				for _, n := range m.nodes {
+					n.startEtcd(t, "existing")
+				}
+			}
+		}},
+	}
 }
 
 func (m *managed) check(t *testing.T) {

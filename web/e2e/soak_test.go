@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -20,10 +19,7 @@ import (
 // POSTHORN_SOAK says (1h, 90m): make soak SOAK=2h. It reports its totals.
 func TestSoak(t *testing.T) {
 	t.Parallel()
-	lasting, err := time.ParseDuration(os.Getenv("POSTHORN_SOAK"))
-	if err != nil {
-		t.Fatalf("POSTHORN_SOAK: %v", err)
-	}
+	lasting := soaking(t)
 	const lanes, perSecond = 20, 50
 	dir := dataDir(t)
 	cluster, err := embedded.Start(context.Background(), embedded.Config{
