@@ -86,7 +86,7 @@ fuzz: ## requests made out of the API's contract, most of them wrong, for longer
 	POSTHORN_FUZZ=$(or $(FUZZ),10m) $(GO) test $(RACE) -count=1 -timeout 0 -v -run '^TestNoRequestMakesTheServerFail$$' $(TESTFLAGS) ./handlers/api
 
 soak: build ## the same under faults for hours, and its totals; SOAK=2h
-	POSTHORN_BIN=$(CURDIR)/bin/posthorn POSTHORN_SOAK=$(or $(SOAK),1h) $(GO) test -count=1 -timeout 0 -v -tags soak $(TESTFLAGS) ./web/e2e/...
+	POSTHORN_BIN=$(CURDIR)/bin/posthorn POSTHORN_SOAK=$(or $(SOAK),1h) CGO_ENABLED=0 $(GO) test -trimpath -count=1 -timeout 0 -v -tags '$(TAGS) soak' $(TESTFLAGS) ./web/e2e/...
 
 bench: build ## the table of docs/performance.md; BENCH='-only one-to-one -n 1' for a part of it
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/bench ./tools/bench
