@@ -24,10 +24,10 @@ type Sent struct {
 // events are those of the response, unless it is a 207 that lists others.
 func (s *Sender) DeliverBatch(ctx context.Context, to *Destination, events []Message) []Sent {
 	name := db.NewID()
-	b := batch{to: to, now: name.Time(), links: s.links, sent: make([]Sent, len(events)), ids: make([]string, len(events)), wires: map[int64]string{}}
+	b := batch{to: to, now: name.Time(), sent: make([]Sent, len(events)), ids: make([]string, len(events)), wires: map[int64]string{}}
 	b.signing = to.signingAt(b.now)
 	for i, m := range events {
-		b.add(i, m)
+		s.add(&b, i, m)
 	}
 	if b.events == 0 {
 		return b.sent
@@ -49,7 +49,6 @@ type batch struct {
 	to      *Destination
 	now     time.Time
 	signing signature.Signing
-	links   queue.Links
 	request request
 	events  int
 	sent    []Sent
@@ -60,8 +59,8 @@ type batch struct {
 	full    bool
 }
 
-// add renders an event into the body, if it fits.
-func (b *batch) add(i int, m Message) {
+// add renders an event into the body of a batch, if it fits.
+func (s *Sender) add(b *batch, i int, m Message) {
 	b.used = append(b.used, 0)
 	key := ""
 	if m.Event.Key != nil {
@@ -74,56 +73,28 @@ func (b *batch) add(i int, m Message) {
 		b.sent[i].Left = true
 		return
 	}
-	a := &queue.Attempt{ID: db.NewID(), StartedAt: b.now, URL: b.to.Masked}
-	if queue.IsReference(m.Event.Event) && !b.to.large {
-		b.sent[i] = Sent{Result: delivery.Result{Failure: delivery.FailTooLarge}, Attempt: a}
+	var one request
+	used, failure, err := s.render(b.to, &one, m, b.signing.Format)
+	if failure != delivery.FailNone {
+		a := &queue.Attempt{ID: db.NewID(), StartedAt: b.now, URL: b.to.Masked}
+		if err != nil {
+			a.Error = err.Error()
+			b.waits = append(b.waits, key)
+		}
+		b.sent[i] = Sent{Result: delivery.Result{Failure: failure}, Attempt: a}
 		return
 	}
-	body, kind, content, err := b.render(i, m, key)
-	if err != nil {
-		a.Error = err.Error()
-		b.sent[i] = Sent{Result: delivery.Result{Failure: delivery.FailTransformation}, Attempt: a}
-		b.waits = append(b.waits, key)
-		return
-	}
-	if b.events > 0 && len(b.request.body)+len(body)+2 > b.to.batch.Bytes {
+	if b.events > 0 && len(b.request.body)+len(one.body)+2 > b.to.batch.Bytes {
 		b.full, b.sent[i].Left = true, true
 		return
 	}
 	if b.events == 0 {
-		b.request.message = content
+		b.request.message = one.message
 	}
-	b.request.body, b.request.contentType = signature.AppendItem(b.request.body, b.request.contentType, body, kind)
+	b.request.method = one.method
+	b.request.body, b.request.contentType = signature.AppendItem(b.request.body, b.request.contentType, one.body, one.contentType)
 	b.events++
-	b.ids[i] = content.EventID
-}
-
-// render makes an event's own body.
-func (b *batch) render(i int, m Message, key string) (body []byte, contentType string, content signature.Message, err error) {
-	content = queue.Message(m.Event.Event, m.EventID, m.DeliveryID, b.to.Endpoint)
-	content.FirstID, content.TypeField, content.Bare = m.FirstID, b.to.typeField, b.to.bare
-	own := content.ContentType != "" // a payload that is no JSON is a JSON string, and a link is of this delivery alone
-	if queue.IsReference(m.Event.Event) {
-		content = queue.Linked(content, b.links.Of(m.Event.TenantID, m.Delivery))
-	}
-	content.ContentType = ""
-	one := request{contentType: content.BodyType(b.signing.Format), key: key}
-	if b.to.transformations != nil {
-		if b.used[i], err = b.to.transform(&one, m, b.signing.Format, content, func() string {
-			return b.links.Of(m.Event.TenantID, m.Delivery)
-		}); err != nil {
-			return nil, "", content, err
-		}
-		b.request.method = one.method
-	}
-	switch {
-	case one.body != nil:
-	case own:
-		one.body = signature.AppendBody(nil, b.signing.Format, content)
-	default:
-		one.body = m.Event.render(b.signing.Format, content)
-	}
-	return one.body, one.contentType, content, nil
+	b.used[i], b.ids[i] = used, one.message.EventID
 }
 
 // spread gives each event of the request its result and its record.

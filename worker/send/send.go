@@ -62,52 +62,68 @@ func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (deliv
 	a.StartedAt = a.ID.Time()
 	// The signed time is the recorded time, so that the page can show the request's headers exactly.
 	now := a.StartedAt
+	signing := to.signingAt(now)
+	r := &request{}
+	used, failure, err := s.render(to, r, m, signing.Format)
+	if failure != delivery.FailNone {
+		if err != nil {
+			a.Error = err.Error()
+		}
+		return delivery.Result{Failure: failure}, a
+	}
+	wire := to.wire
+	if used != 0 {
+		wire = to.wireWith(used)
+	}
+	headers := signing.Headers(
+		make([]signature.Header, 0, 8),
+		r.message,
+		r.body,
+		signature.Send{At: now, Attempt: m.Attempt, Replayed: m.Replayed},
+	)
+	public := s.publicHeaders(to, r.body, r.contentType, headers, now)
+	a.Format, a.Signature = wire, signature.KeptWith(signing.Kept(headers), public)
+	headers = append(headers, public...)
+	if to.traced && r.message.Traceparent != "" {
+		headers = queue.AppendTrace(headers, r.message.Traceparent, m.Delivery, m.Attempt)
+	}
+	r.headers = headers
+	return s.transports[to.kind].deliver(ctx, to, r, a), a
+}
+
+// render puts an event's own body into a request, as the endpoint's transformation or else its format makes it. used is
+// the version of the transformation; 0: none. A failure says why there is no body.
+func (s *Sender) render(to *Destination, r *request, m Message, f signature.Format) (used int64, failure delivery.Failure, err error) {
 	content := queue.Message(m.Event.Event, m.EventID, m.DeliveryID, to.Endpoint)
 	content.FirstID, content.TypeField, content.Bare = m.FirstID, to.typeField, to.bare
-	signing := to.signingAt(now)
-	large := queue.IsReference(m.Event.Event)
-	if large {
+	shared := true // with other deliveries of the event; a link is of this delivery alone
+	if queue.IsReference(m.Event.Event) {
 		if !to.large {
-			return delivery.Result{Failure: delivery.FailTooLarge}, a
+			return 0, delivery.FailTooLarge, nil
 		}
-		content = queue.Linked(content, s.links.Of(m.Event.TenantID, m.Delivery))
+		content, shared = queue.Linked(content, s.links.Of(m.Event.TenantID, m.Delivery)), false
 	}
-	r := &request{contentType: content.BodyType(signing.Format)}
+	if to.batch != nil && content.ContentType != "" { // in an array, a payload that is no JSON is a JSON string
+		content.ContentType, shared = "", false
+	}
+	r.message, r.contentType = content, content.BodyType(f)
 	if m.Event.Key != nil {
 		r.key = *m.Event.Key
 	}
-	wire := to.wire
 	if to.transformations != nil {
 		link := func() string { return s.links.Of(m.Event.TenantID, m.Delivery) }
-		used, err := to.transform(r, m, signing.Format, content, link)
-		if err != nil {
-			a.Error = err.Error()
-			return delivery.Result{Failure: delivery.FailTransformation}, a
-		}
-		if used != 0 {
-			wire = to.wireWith(used)
+		if used, err = to.transform(r, m, f, content, link); err != nil {
+			return 0, delivery.FailTransformation, err
 		}
 	}
-	if r.body == nil && large {
-		r.body = signature.AppendBody(nil, signing.Format, content) // its link is of this delivery alone
-	} else if r.body == nil {
-		r.body = m.Event.render(signing.Format, content)
+	switch {
+	case r.body != nil:
+	case shared:
+		r.body = m.Event.render(f, content)
+	default:
+		r.body = signature.AppendBody(nil, f, content)
 	}
-	body := r.body
-	headers := signing.Headers(
-		make([]signature.Header, 0, 8),
-		content,
-		body,
-		signature.Send{At: now, Attempt: m.Attempt, Replayed: m.Replayed},
-	)
-	public := s.publicHeaders(to, body, r.contentType, headers, now)
-	a.Format, a.Signature = wire, signature.KeptWith(signing.Kept(headers), public)
-	headers = append(headers, public...)
-	if to.traced && content.Traceparent != "" {
-		headers = queue.AppendTrace(headers, content.Traceparent, m.Delivery, m.Attempt)
-	}
-	r.message, r.headers = content, headers
-	return s.transports[to.kind].deliver(ctx, to, r, a), a
+	return used, delivery.FailNone, nil
 }
 
 // Ask is what a verification asks a receiver for.
