@@ -78,11 +78,17 @@ type Sent struct {
 
 // ReadSent reads what the requests of a delivery are rebuilt from. links without keys hide the signed link.
 func ReadSent(ctx context.Context, q *sql.Queries, keys *seal.Ring, links queue.Links, d show.Delivery) (s Sent, err error) {
-	s.delivery, s.links = d, links
-	if s.endpoint, err = q.AnyEndpoint(ctx, d.TenantID, d.Endpoint.ID); err != nil {
-		return s, err
+	if s, err = readShape(ctx, q, d); err == nil {
+		s.links = links
+		s.settings, err = endpoints.OpenSettings(s.endpoint, keys)
 	}
-	if s.settings, err = endpoints.OpenSettings(s.endpoint, keys); err != nil {
+	return s, err
+}
+
+// readShape reads what the body of a delivery is made from.
+func readShape(ctx context.Context, q *sql.Queries, d show.Delivery) (s Sent, err error) {
+	s.delivery = d
+	if s.endpoint, err = q.AnyEndpoint(ctx, d.TenantID, d.Endpoint.ID); err != nil {
 		return s, err
 	}
 	s.event, err = events.ReadRow(ctx, q, d.TenantID, d.EventID)
@@ -100,18 +106,8 @@ func untransformed(ctx context.Context, q *sql.Queries, d show.Delivery) (show.D
 	if d.Wait.Reason != condition.Transformation {
 		return d, nil
 	}
-	s := Sent{delivery: d}
-	var err error
-	if s.endpoint, err = q.AnyEndpoint(ctx, d.TenantID, d.Endpoint.ID); err != nil {
-		return d, err
-	}
-	if s.event, err = events.ReadRow(ctx, q, d.TenantID, d.EventID); err != nil {
-		if db.IsMissing(err) {
-			err = nil
-		}
-		return d, err
-	}
-	if s.versions, err = endpoints.Transformations(ctx, q, d.TenantID, d.Endpoint.ID); err != nil {
+	s, err := readShape(ctx, q, d)
+	if err != nil || s.event.ID.IsZero() {
 		return d, err
 	}
 	if _, _, problem := s.versions.Render(s.routes(), s.input(endpoints.Wire(s.endpoint))); problem != nil {

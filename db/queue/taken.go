@@ -34,7 +34,7 @@ func FailDeletedEndpoint(ctx context.Context, d *db.DB, endpointID id.UUID, most
 		case err != nil && !db.IsNoRows(err):
 			return err
 		case kind == string(endpoint.Listen):
-			return cancelTaken(ctx, q, rows, delivery.EndpointDeleted)
+			return endTaken(ctx, q, rows, delivery.Canceled, delivery.EndpointDeleted)
 		}
 		return FailTaken(ctx, q, rows, delivery.EndpointDeleted)
 	})
@@ -68,6 +68,11 @@ func FailBefore(ctx context.Context, d *db.DB, before, overdue time.Time, most i
 // FailTaken fails the deliveries of queue rows that were just deleted, lists them as dead letters and enters them in
 // the ledger.
 func FailTaken(ctx context.Context, q *sql.Queries, rows []TakenRow, reason delivery.Reason) error {
+	return endTaken(ctx, q, rows, delivery.Failed, reason)
+}
+
+// endTaken fails or cancels the deliveries of queue rows that were just deleted.
+func endTaken(ctx context.Context, q *sql.Queries, rows []TakenRow, as delivery.Status, reason delivery.Reason) error {
 	totals := ledger.Totals{}
 	days := map[int64]*sql.FailDeliveriesParams{}
 	for _, r := range rows {
@@ -81,28 +86,41 @@ func FailTaken(ctx context.Context, q *sql.Queries, rows []TakenRow, reason deli
 		p.Ids = append(p.Ids, r.DeliveryID)
 		p.Created = append(p.Created, created)
 		p.Low, p.High = db.Widen(p.Low, p.High, created)
-		totals.At(r.TenantID, created).Failed++
+		if total := totals.At(r.TenantID, created); as == delivery.Failed {
+			total.Failed++
+		} else {
+			total.Canceled++
+		}
 	}
 	for _, p := range days {
-		ended, err := q.FailDeliveries(ctx, *p)
+		var err error
+		if as == delivery.Failed {
+			err = failDay(ctx, q, *p)
+		} else {
+			_, err = q.CancelTaken(ctx, sql.CancelTakenParams(*p))
+		}
 		if err != nil {
 			return err
 		}
-		letters := sql.InsertDeadLettersParams{}
-		for _, e := range ended {
-			letters.Tenants = append(letters.Tenants, e.TenantID)
-			letters.Deliveries = append(letters.Deliveries, e.ID)
-			letters.Endpoints = append(letters.Endpoints, e.EndpointID)
-			letters.Types = append(letters.Types, e.EventType)
-			letters.Reasons = append(letters.Reasons, int16(reason))
-		}
-		if len(letters.Tenants) > 0 {
-			if err := q.InsertDeadLetters(ctx, letters); err != nil {
-				return err
-			}
-		}
 	}
 	return ledger.EnterSettled(ctx, q, totals)
+}
+
+// failDay fails deliveries of one day, and lists them as dead letters.
+func failDay(ctx context.Context, q *sql.Queries, p sql.FailDeliveriesParams) error {
+	ended, err := q.FailDeliveries(ctx, p)
+	if err != nil || len(ended) == 0 {
+		return err
+	}
+	letters := sql.InsertDeadLettersParams{}
+	for _, e := range ended {
+		letters.Tenants = append(letters.Tenants, e.TenantID)
+		letters.Deliveries = append(letters.Deliveries, e.ID)
+		letters.Endpoints = append(letters.Endpoints, e.EndpointID)
+		letters.Types = append(letters.Types, e.EventType)
+		letters.Reasons = append(letters.Reasons, int16(p.Reason))
+	}
+	return q.InsertDeadLetters(ctx, letters)
 }
 
 // EndExpired ends at most `most` deliveries that were not delivered before their expiry at now, and returns how many it
@@ -119,7 +137,7 @@ func EndExpired(ctx context.Context, d *db.DB, now time.Time, most int32) (n int
 			taken[i] = TakenRow{TenantID: r.TenantID, DeliveryID: r.DeliveryID, EventID: r.EventID, Attempts: r.Attempts}
 			lanes[r.EndpointID] = true
 		}
-		if err := cancelTaken(ctx, q, taken, delivery.PastExpiry); err != nil {
+		if err := endTaken(ctx, q, taken, delivery.Canceled, delivery.PastExpiry); err != nil {
 			return err
 		}
 		// The next of an ordering key can go.
@@ -130,29 +148,4 @@ func EndExpired(ctx context.Context, d *db.DB, now time.Time, most int32) (n int
 		return q.NotifyWake(ctx, db.WakePayload(woken, false))
 	})
 	return n, err
-}
-
-// cancelTaken cancels the deliveries of queue rows that were just deleted.
-func cancelTaken(ctx context.Context, q *sql.Queries, rows []TakenRow, reason delivery.Reason) error {
-	totals := ledger.Totals{}
-	days := map[int64]*sql.CancelTakenParams{}
-	for _, r := range rows {
-		created := r.DeliveryID.Time()
-		p := days[created.Unix()/86400]
-		if p == nil {
-			p = &sql.CancelTakenParams{Reason: reason}
-			days[created.Unix()/86400] = p
-		}
-		p.Tenants = append(p.Tenants, r.TenantID)
-		p.Ids = append(p.Ids, r.DeliveryID)
-		p.Created = append(p.Created, created)
-		p.Low, p.High = db.Widen(p.Low, p.High, created)
-		totals.At(r.TenantID, created).Canceled++
-	}
-	for _, p := range days {
-		if _, err := q.CancelTaken(ctx, *p); err != nil {
-			return err
-		}
-	}
-	return ledger.EnterSettled(ctx, q, totals)
 }
