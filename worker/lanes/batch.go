@@ -12,6 +12,13 @@ import (
 type gathering struct {
 	ripe  bool        // the wait is over
 	timer *time.Timer // armed during the wait
+	tally tally
+}
+
+// tally counts the first ready rows of a lane, so that an arrival counts only what is new.
+type tally struct {
+	rows    int // of the ready ones that are counted
+	n, size int // their events with those behind their keys, and about how many bytes a body of them has
 }
 
 // stopGathering ends the wait of what starts now, or is no longer in memory. The caller holds the mutex.
@@ -60,17 +67,15 @@ func (l *Lane) isFull(b *endpoint.Batch) bool {
 	if l.ready[0].Attempts > 0 || len(l.ready) >= b.Events {
 		return true
 	}
-	n, size := 0, 0
-	for _, j := range l.ready {
-		n, size = n+1+len(j.after), size+j.room()
+	t := &l.batch.tally
+	for ; t.rows < len(l.ready) && t.n < b.Events && t.size < b.Bytes; t.rows++ {
+		j := l.ready[t.rows]
+		t.n, t.size = t.n+1+len(j.after), t.size+j.room()
 		for _, next := range j.after {
-			size += next.room()
-		}
-		if n >= b.Events || size >= b.Bytes {
-			return true
+			t.size += next.room()
 		}
 	}
-	return false
+	return t.n >= b.Events || t.size >= b.Bytes
 }
 
 // envelope is about how many bytes a body has beside an event's data.
@@ -106,6 +111,7 @@ func (p *load) takes(j *Job) bool {
 
 // pack adds further ready rows of a lane to the request of one. The caller holds the mutex.
 func (d *Dispatcher) pack(l *Lane, first *Job, b *endpoint.Batch, now time.Time) {
+	l.batch.tally = tally{}
 	p := load{batch: b, mostSoFar: b.Events}
 	if l.probesOnly() {
 		p.mostSoFar = 1

@@ -338,7 +338,7 @@ func (d *Dispatcher) trim(l *Lane) {
 		d.unread(j)
 		l.ready[keep+i] = nil
 	}
-	l.ready = l.ready[:keep:keep]
+	l.ready, l.batch.tally = l.ready[:keep:keep], tally{}
 	l.window.lower(first)
 }
 

@@ -215,7 +215,7 @@ func (l *Lane) wantsRead() bool {
 
 // forgetReady drops what was read ahead and not started: the rows changed, or how they are sent.
 func (l *Lane) forgetReady() {
-	l.ready = nil
+	l.ready, l.batch.tally = nil, tally{}
 	l.window.restart()
 }
 
