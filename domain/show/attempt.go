@@ -1,6 +1,8 @@
 package show
 
 import (
+	"cmp"
+	"net/http"
 	"time"
 
 	"posthorn/domain/delivery"
@@ -67,3 +69,6 @@ type Request struct {
 	Batch   *signature.Batch   // the request had the bodies of other events, too, which Body has not; nil: it had not
 	Changed bool               // the endpoint was changed after the attempt: custom headers and the prefix are shown as they are now
 }
+
+// HTTPMethod is the method of the request.
+func (r Request) HTTPMethod() string { return cmp.Or(r.Method, http.MethodPost) }

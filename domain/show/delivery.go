@@ -128,6 +128,14 @@ func (d DeliveryDetail) NewestFirst() []Attempt {
 // PausedBy is the operator's pause that holds the delivery; empty: none.
 func (d Delivery) PausedBy() pause.Scope { return d.Wait.Scope }
 
+// Untried says why there is no attempt: a title and a sentence.
+func (d Delivery) Untried() (title, text string) {
+	if d.Status.Terminal() {
+		return "No attempts", "Nothing was sent. " + d.Diagnosis.Detail
+	}
+	return "No attempts yet", "The request and the response appear here after the first attempt."
+}
+
 // Archived reports whether lists leave the delivery out.
 func (d Delivery) Archived() bool { return !d.ArchivedAt.IsZero() }
 

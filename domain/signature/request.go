@@ -24,10 +24,10 @@ func Of(headers []Header) string {
 	return ""
 }
 
-// Curl writes a POST as a command for a POSIX shell; the body's bytes arrive as they are, whatever they hold.
-func Curl(url string, headers []Header, body []byte) string {
+// Curl writes a request as a command for a POSIX shell; the body's bytes arrive as they are, whatever they hold.
+func Curl(method, url string, headers []Header, body []byte) string {
 	var b strings.Builder
-	b.WriteString("curl -sS -X POST ")
+	b.WriteString("curl -sS -X " + method + " ")
 	b.WriteString(quote(url))
 	for _, h := range headers {
 		b.WriteString(" \\\n  -H ")

@@ -42,13 +42,13 @@ func TestACommandSendsTheExactBytes(t *testing.T) {
 	shell := need.Program(t, "sh")
 	body := `{"a":"it's $HOME` + "`id`" + ` \\n \"x\"","b":"@file"}` + "\n"
 	headers := append(FixedHeaders(ContentType), Header{"X-Odd", `a'b "c" $(id)`})
-	command := Curl("https://example.com/hook?a=***&b=1", headers, []byte(body))
+	command := Curl("PUT", "https://example.com/hook?a=***&b=1", headers, []byte(body))
 	out, err := exec.CommandContext(t.Context(), shell, "-c", strings.Replace(command, "curl ", "printf '%s\\0' ", 1)).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	words := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-	want := []string{"-sS", "-X", "POST", "https://example.com/hook?a=***&b=1"}
+	want := []string{"-sS", "-X", "PUT", "https://example.com/hook?a=***&b=1"}
 	for _, h := range headers {
 		want = append(want, "-H", h.Name+": "+h.Value)
 	}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"net/http"
 
 	"posthorn/db"
@@ -47,7 +46,7 @@ func (a *api) getAttempt(c *handlers.Call) error {
 }
 
 func encodeRequest(t show.Attempt, r show.Request) SentRequest {
-	v := SentRequest{Sent: t.Reached(), Method: cmp.Or(r.Method, http.MethodPost), Headers: []HandoutHeader{}, Timestamp: Time(t.SignedAt())}
+	v := SentRequest{Sent: t.Reached(), Method: r.HTTPMethod(), Headers: []HandoutHeader{}, Timestamp: Time(t.SignedAt())}
 	for _, h := range r.Headers {
 		v.Headers = append(v.Headers, HandoutHeader{Name: h.Name, Value: h.Value})
 	}

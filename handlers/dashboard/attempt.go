@@ -57,9 +57,9 @@ func fillRequest(v *pages.AttemptDetail, r show.Request, d show.Delivery) {
 // command is the request as a command. A long body is a file with its exact bytes.
 func command(d pages.AttemptDetail, body []byte, deliveryID string) string {
 	if len(body) <= bodyShown {
-		return signature.Curl(d.URL, d.Request.Headers, body)
+		return signature.Curl(d.Request.HTTPMethod(), d.URL, d.Request.Headers, body)
 	}
-	return strings.TrimSuffix(signature.Curl(d.URL, d.Request.Headers, nil), "--data-raw ''") + "--data-binary '@" + deliveryID + ".json'"
+	return strings.TrimSuffix(signature.Curl(d.Request.HTTPMethod(), d.URL, d.Request.Headers, nil), "--data-raw ''") + "--data-binary '@" + deliveryID + ".json'"
 }
 
 // excerpt is the start of a body as text: bytes that are not UTF-8 become the replacement character.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"posthorn/domain/access"
+	"posthorn/domain/id"
 )
 
 func TestATransformationIsEditedBesidePastEvents(t *testing.T) {
@@ -39,4 +40,25 @@ func TestATransformationIsEditedBesidePastEvents(t *testing.T) {
 	viewer := w.as(access.Viewer)
 	viewer.get(path + "/transformation").want(200).lacks("Save transformation")
 	viewer.post(path+"/transformation", form()).want(403)
+}
+
+// TestARequestIsShownWithItsMethod: as the transformation has it, in the line above the headers and in the command.
+func TestARequestIsShownWithItsMethod(t *testing.T) {
+	t.Parallel()
+	w := newDesk(t)
+	owner := w.as(access.Owner)
+	path := w.add()
+	w.activate(path)
+	owner.post(path+"/transformation", url.Values{"kind": {"cel"}, "expression": {"data"}, "method": {"PUT"}}).to(path + "/transformation")
+	dlv := w.delivery(w.emit(w.tn, "order.completed", `{"total":50}`))
+	w.attempt(dlv, tried{status: 200, terminal: 2})
+	w.SQL(`UPDATE attempts SET format = json_build_object('format', 'standard', 'transformed', (SELECT max(routing_version) FROM transformations))::text`)
+	shown := w.root + "/deliveries/" + id.Delivery.Format(dlv)
+	owner.get(shown).want(200, "<b>PUT</b>", "curl -sS -X PUT ").lacks("<b>POST</b>", "-X POST")
+	owner.post(shown+"/share", url.Values{"expires_in": {"3600"}})
+	link := sharedLink.FindStringSubmatch(owner.get(shown).Body)
+	if link == nil {
+		t.Fatal("no link")
+	}
+	w.stranger().open(link[1]).want(200, "<b>PUT</b>").lacks("<b>POST</b>")
 }

@@ -631,7 +631,7 @@ func insideDelivery(v DeliveryView) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if len(v.Attempts) == 0 {
-				templ_7745c5c3_Err = components.Empty(icons.Clock, "No attempts yet", "Attempts appear here once the delivery is sent.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = pages.Untried(v.Delivery).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
