@@ -6,10 +6,13 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
+	"posthorn/db/endpoints"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
+	"posthorn/domain/id"
 	"posthorn/domain/notice"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/pages"
 )
@@ -29,7 +32,10 @@ func (a *dashboard) showAlerts(c *handlers.Call) error {
 		if v.Rows, err = accounts.ReadAlerts(c.Ctx(), q, c.Actor.Tenant, kinds); err != nil {
 			return err
 		}
-		v.Preferences, err = a.preferences(c, q, kinds)
+		if v.Preferences, err = a.preferences(c, q, kinds); err != nil {
+			return err
+		}
+		v.Channels, err = channelsOf(c, q, v.Rows)
 		return err
 	})
 	if err != nil {
@@ -39,6 +45,26 @@ func (a *dashboard) showAlerts(c *handlers.Call) error {
 		v.Rows[i].Recipients = shownAll(v.Rows[i].Recipients)
 	}
 	return c.Render(http.StatusOK, pages.Alerts(v))
+}
+
+// channelsOf are the channels of all kinds, with how they are: a channel that fails is silent.
+func channelsOf(c *handlers.Call, q *db.Tx, rows []show.AlertKind) (all []pages.ChannelLine, err error) {
+	var ids []id.UUID
+	for _, r := range rows {
+		for _, ch := range r.Channels {
+			if !slices.Contains(ids, ch.ID) {
+				ids, all = append(ids, ch.ID), append(all, pages.ChannelLine{AlertChannel: ch})
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	states, err := endpoints.Conditions(c.Ctx(), q, &c.Actor.Tenant, ids)
+	for i := range all {
+		all[i].Condition = states[all[i].ID].Condition.Shown()
+	}
+	return all, err
 }
 
 // muteNotices mutes a kind of notices for mail and channels, or ends its mute.

@@ -16,7 +16,7 @@ func TestThePageOfAlertsSaysWhereEachKindIsSentAndMutesIt(t *testing.T) {
 	ownersAddress := fmt.Sprintf("owner-%x@example.com", w.tn.id[:])
 	owner.get(page).want(200, "A signing secret was rotated", "endpoint.warning", "Add a channel", `name="kind" value="digest"`, ">None<").keep("alerts-empty")
 	w.add("scope", "some", "patterns", "posthorn.secret.*", "description", "Night shift")
-	owner.get(page).want(200, "Night shift", ownersAddress).keep("alerts")
+	owner.get(page).want(200, "Night shift", ownersAddress, "Condition", "Deliveries to Night shift").keep("alerts")
 	viewer.get(page).want(200, "recipients").lacks("secret.rotated", "/alerts/mute", "Add a channel", ownersAddress)
 	viewer.post(page+"/mute", url.Values{"kind": {"key.created"}, "muted": {"true"}}).want(http.StatusForbidden)
 	owner.post(page+"/mute", url.Values{"kind": {"nonsense"}, "muted": {"true"}}).want(http.StatusNotFound)

@@ -46,18 +46,24 @@ type ChannelLine struct {
 // shownOperators is how many addresses the page names.
 const shownOperators = 3
 
-// recipients says who gets a kind by mail.
-func (v AlertsView) recipients(k incidents.Kind) string {
-	n := len(v.Operators)
-	switch {
-	case !k.Mailed():
-		return "Not emailed"
+// mailing says who gets emails, and how often.
+func (v AlertsView) mailing() string {
+	const often = " They repeat once per UTC day for as long as the cause lasts."
+	switch n := len(v.Operators); {
 	case n == 0:
-		return "Nobody"
+		return "Nobody gets emails: there is no operator who can sign in."
 	case n > shownOperators:
-		return strings.Join(v.Operators[:shownOperators], ", ") + " and " + components.Many(int64(n-shownOperators), "more", "more")
+		return "Emails are sent to " + strings.Join(v.Operators[:shownOperators], ", ") + " and " + components.Many(int64(n-shownOperators), "more", "more") + "." + often
 	}
-	return strings.Join(v.Operators, ", ")
+	return "Emails are sent to " + strings.Join(v.Operators, ", ") + "." + often
+}
+
+// mailed says whether operators get a kind by email.
+func mailed(k incidents.Kind) string {
+	if k.Mailed() {
+		return "Operators"
+	}
+	return "Not emailed"
 }
 
 // wrongOf is the error of the channel's transformation.

@@ -3,6 +3,8 @@ package pages
 import (
 	"strings"
 
+	"posthorn/domain/condition"
+	"posthorn/domain/id"
 	"posthorn/domain/notice"
 	"posthorn/domain/show"
 	"posthorn/views/components"
@@ -14,11 +16,23 @@ type AlertsView struct {
 	Shell       layout.Shell
 	Root        string
 	Rows        []show.AlertKind
+	Channels    []ChannelLine
 	Preferences map[notice.Kind]bool // what the reader gets by mail; empty for readers without an account
 	Address     string               // of the reader
 	MayMute     bool
 	MayAdd      bool // a channel
 	MaySee      bool // the addresses of others
+}
+
+// ChannelLine is an endpoint that gets notices.
+type ChannelLine struct {
+	show.AlertChannel
+	Condition condition.State
+}
+
+// path is the page of the channel's endpoint.
+func (v AlertsView) path(c show.AlertChannel) string {
+	return v.Root + "/endpoints/" + id.Endpoint.Format(c.ID)
 }
 
 // recipients says who gets a kind by mail.

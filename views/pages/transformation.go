@@ -209,7 +209,7 @@ func (v TransformationView) kinds() []components.Option {
 	return []components.Option{
 		{Value: string(transform.Full), Label: "None: the whole event"},
 		{Value: string(transform.Fields), Label: "Fields: a part of the data"},
-		{Value: string(transform.CEL), Label: "Expression: a body of your own"},
+		{Value: string(transform.CEL), Label: "Expression: a body of your own, or a preset such as Slack"},
 	}
 }
 
