@@ -6637,6 +6637,9 @@ type ListDeliveriesParams struct {
 	// Job Only the deliveries that this bulk job created.
 	Job *string `form:"job,omitempty" json:"job,omitempty"`
 
+	// Batch Only the deliveries that shared this request, whose id is in the header `webhook-id`. The list is read from the time of the batch back, so retries can follow on later pages.
+	Batch *string `form:"batch,omitempty" json:"batch,omitempty"`
+
 	// Archived `true` lists only archived deliveries.
 	Archived *bool `form:"archived,omitempty" json:"archived,omitempty"`
 }
@@ -7262,6 +7265,7 @@ func (c *Client) ListDeliveries(ctx context.Context, params ListDeliveriesParams
 	r.setQuery("endpoint", params.Endpoint)
 	r.setQuery("wait", params.Wait)
 	r.setQuery("job", params.Job)
+	r.setQuery("batch", params.Batch)
 	r.setQuery("archived", params.Archived)
 	return result[DeliveryPage](ctx, c, r)
 }
@@ -7870,6 +7874,17 @@ func (c *Client) EmitEvents(ctx context.Context, body Batch) (BatchResult, error
 func (c *Client) GetEvent(ctx context.Context, eventID EventID) (EventWithData, error) {
 	r := newRequest(http.MethodGet, "/events/%s", eventID)
 	return result[EventWithData](ctx, c, r)
+}
+
+// GetEventData: read the data of an event.
+//
+// The data alone, byte for byte as it was emitted, in the content type of the event. Data that is too large for a request, of
+// which the event itself has a reference, is read from object storage.
+//
+// GET /events/{event_id}/data, scope events:read
+func (c *Client) GetEventData(ctx context.Context, eventID EventID) (*http.Response, error) {
+	r := newRequest(http.MethodGet, "/events/%s/data", eventID)
+	return c.stream(ctx, r)
 }
 
 // ListEventDeliveries: list the deliveries of an event.

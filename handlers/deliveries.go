@@ -12,7 +12,7 @@ var Deliveries = List{
 	Of:       id.Delivery,
 	Back:     true,
 	Statuses: delivery.Selections(),
-	Filters:  []Filter{BySince, ByUntil, ByType, ByChannel, ByEndpoint, ByArchived, ByWait, ByJob, ByStoredDay},
+	Filters:  []Filter{BySince, ByUntil, ByType, ByChannel, ByEndpoint, ByArchived, ByWait, ByJob, ByBatch, ByStoredDay},
 }
 
 // Deliveries is the list of deliveries that a page asks for.
@@ -26,6 +26,7 @@ func (p Page) Deliveries() deliveries.ListOptions {
 		Endpoint:  p.Endpoint,
 		Host:      p.Host,
 		Job:       p.Job,
+		Batch:     p.Batch,
 		Wait:      p.Wait,
 		Archived:  p.Archived,
 	}

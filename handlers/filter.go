@@ -35,6 +35,7 @@ const (
 	ByHost     Filter = "host"
 	ByArchived Filter = "archived"
 	ByJob      Filter = "job"
+	ByBatch    Filter = "batch"
 	ByAction   Filter = "action"
 	ByCode     Filter = "code" // of an error
 	ByWait     Filter = "wait"
@@ -227,6 +228,7 @@ var filters = map[Filter]func(r *pageReader, value string){
 	},
 	ByTenant: func(r *pageReader, value string) { r.id(id.Tenant, "tenant", value, &r.page.Tenant) },
 	ByJob:    func(r *pageReader, value string) { r.id(id.Job, "job", value, &r.page.Job) },
+	ByBatch:  func(r *pageReader, value string) { r.id(id.Batch, "batch", value, &r.page.Batch) },
 	ByType: func(r *pageReader, value string) {
 		r.page.Type = value
 		if !event.ValidType(strings.TrimSuffix(value, ".*")) {

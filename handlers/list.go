@@ -67,6 +67,7 @@ type Page struct {
 	Tenant    id.UUID
 	Endpoint  id.UUID
 	Job       id.UUID
+	Batch     id.UUID
 	Host      string // of an endpoint's URL
 	Search    string
 	Status    string

@@ -280,6 +280,12 @@ JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.
 	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz
 WHERE @channel::text = ANY(e.channels);
 
+-- name: DeliveriesInBatch :many
+-- Which of these deliveries had an attempt in a batch. The attempts have its moment, and its id in their format.
+SELECT a.delivery_id FROM attempts a
+WHERE a.tenant_id = @tenant_id AND a.delivery_id = ANY(@ids::uuid[]) AND a.created_at = @at::timestamptz
+	AND position(@batch::text IN a.format) > 0;
+
 -- name: ListAttempts :many
 -- Newest first. All lie between the delivery's creation and a while after it was settled.
 SELECT * FROM attempts

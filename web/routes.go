@@ -43,6 +43,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	engine.Use(newHTTPMetrics(p.registry).observe)
 	providers := openid.New(send.NewClient(p.Config.Egress), time.Now)
 	tester := send.NewTester(p.Config.Egress)
+	large := handlers.NewLargeData(p.Config.History, p.Log)
 	own := api.Deps{
 		DB:      general,
 		Emitter: committer,
@@ -54,6 +55,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		Closing: p.closing,
 		OpenID:  providers,
 		Tester:  tester,
+		Large:   large,
 
 		ConsoleURL: p.Config.consoleURL(p.URL()),
 		Settings:   api.Settings{MaxLarge: int(p.Config.MaxLargePayload)},
@@ -94,6 +96,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 			Egress:         p.Config.Egress,
 			OpenID:         providers,
 			Tester:         tester,
+			Large:          large,
 			FrameAncestors: p.Config.frameAncestors(),
 			Closing:        p.closing,
 		},
@@ -105,7 +108,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		},
 		status: status.Deps{DB: general, Egress: p.Config.Published, Now: time.Now},
 		keys:   publickeys.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Now: time.Now},
-		links:  links.Deps{DB: general, Keys: ring, Now: time.Now, Objects: p.Config.History, Log: p.Log},
+		links:  links.Deps{DB: general, Keys: ring, Now: time.Now, Large: large},
 		homes:  fleet,
 	}))
 	if fleet == nil {

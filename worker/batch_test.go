@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -172,6 +173,55 @@ func TestEventsShareRequests(t *testing.T) {
 		h.shows(shown, seen, events[3])
 		return err
 	})
+}
+
+// TestTheDeliveriesOfABatchAreListedByItsID: those of each request, and a retried one with each of its batches.
+func TestTheDeliveriesOfABatchAreListedByItsID(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant, other := h.tenant(), h.tenant()
+	fails := true // the first request
+	l := newLoader(t, func([]parcel) (int, map[string]int) {
+		if fails {
+			fails = false
+			return http.StatusServiceUnavailable, nil
+		}
+		return http.StatusOK, nil
+	})
+	h.endpoint(tenant, l.URL, batched(10, 200))
+	h.worker(true)
+	h.emit(tenant, parcels(25, unordered)...)
+	eventually(t, 20*time.Second, "25 deliveries", h.hurried(h.allSettled(25)))
+	again := 0
+	for _, r := range l.seen() {
+		batch, err := id.Batch.Parse(r.header.Get("Webhook-Id"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]bool{}
+		for _, p := range r.parcels {
+			want[p.ID] = true
+		}
+		for who, n := range map[id.UUID]int{tenant: len(r.parcels), other: 0} {
+			got := map[string]bool{}
+			h.as(who, func(q *sql.Queries) error {
+				list := deliveries.ListOptions{Batch: batch, Range: show.Range{Limit: 50}}
+				page, err := deliveries.List(t.Context(), q, who, list)
+				for _, d := range page.Rows {
+					if got[id.Event.Format(d.EventID)] = true; d.Attempts > 1 {
+						again++
+					}
+				}
+				return err
+			})
+			if len(got) != n || n > 0 && !maps.Equal(got, want) {
+				t.Errorf("the list of %s has %d deliveries, its request had %d", r.header.Get("Webhook-Id"), len(got), n)
+			}
+		}
+	}
+	if again < 20 {
+		t.Errorf("%d rows of the lists were retried, want those of the first batch twice", again)
+	}
 }
 
 // signed checks a request's signature as its receiver does.

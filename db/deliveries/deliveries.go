@@ -25,6 +25,7 @@ type ListOptions struct {
 	Host      string // of an endpoint's URL; of a list of all tenants
 	Event     id.UUID
 	Job       id.UUID          // created by this bulk job
+	Batch     id.UUID          // with an attempt in this request, which it shared with others
 	Wait      condition.Reason // waiting for this reason; with Status, of that status
 	Archived  bool             // archived ones only; else none of them
 }
@@ -100,7 +101,7 @@ func deliveryID(d show.Delivery) id.UUID { return d.ID }
 
 // budget is how many rows the page can read.
 func (l *ListOptions) budget() int {
-	if l.Channel != "" || l.Wait != "" || !l.Job.IsZero() || l.Status == delivery.OnHold || l.waiting() && l.EventType != "" {
+	if l.Channel != "" || l.Wait != "" || !l.Job.IsZero() || !l.Batch.IsZero() || l.Status == delivery.OnHold || l.waiting() && l.EventType != "" {
 		return readBudget
 	}
 	return scanBudget
@@ -125,7 +126,11 @@ func (l *ListOptions) window(floor time.Time) window {
 		floor = at // no delivery is older than its event
 	}
 	low, high := l.Between(floor, time.Time{})
-	return window{low, high}
+	w := window{low, high}
+	if !l.Batch.IsZero() { // what it contains was there before it
+		w.beyond(id.FirstAt(l.Batch.Time().Add(db.ClockSkew)), false)
+	}
+	return w
 }
 
 // beyond returns the part of the window beyond an id. It never widens the window.

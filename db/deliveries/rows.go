@@ -199,6 +199,11 @@ func readPage(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOption
 			return nil, err
 		}
 		some = slices.DeleteFunc(some, func(d show.Delivery) bool { return !l.takes(d) })
+		if !l.Batch.IsZero() {
+			if some, err = inBatch(ctx, q, tenant, l.Batch, some); err != nil {
+				return nil, err
+			}
+		}
 		if l.Channel != "" {
 			if some, err = onChannel(ctx, q, tenant, l.Channel, some); err != nil {
 				return nil, err
@@ -313,6 +318,16 @@ func onChannel(ctx context.Context, q *sql.Queries, tenant id.UUID, channel stri
 		}
 	}
 	return slices.DeleteFunc(rows, func(d show.Delivery) bool { return !on[d.EventID] }), nil
+}
+
+// inBatch keeps the deliveries with an attempt in a batch. Its attempts have its moment, which names their day.
+func inBatch(ctx context.Context, q *sql.Queries, tenant, batch id.UUID, rows []show.Delivery) ([]show.Delivery, error) {
+	p := sql.DeliveriesInBatchParams{TenantID: tenant, At: batch.Time(), Batch: id.Batch.Format(batch)}
+	for _, d := range rows {
+		p.Ids = append(p.Ids, d.ID)
+	}
+	in, err := q.DeliveriesInBatch(ctx, p)
+	return slices.DeleteFunc(rows, func(d show.Delivery) bool { return !slices.Contains(in, d.ID) }), err
 }
 
 // dayOfIDs holds ids of one UTC day, with their creation times and the earliest and latest of those.

@@ -182,6 +182,45 @@ func (q *Queries) CountDeadLettersOf(ctx context.Context, arg CountDeadLettersOf
 	return count, err
 }
 
+const DeliveriesInBatch = `-- name: DeliveriesInBatch :many
+SELECT a.delivery_id FROM attempts a
+WHERE a.tenant_id = $1 AND a.delivery_id = ANY($2::uuid[]) AND a.created_at = $3::timestamptz
+	AND position($4::text IN a.format) > 0
+`
+
+type DeliveriesInBatchParams struct {
+	TenantID id.UUID
+	Ids      []id.UUID
+	At       time.Time
+	Batch    string
+}
+
+// Which of these deliveries had an attempt in a batch. The attempts have its moment, and its id in their format.
+func (q *Queries) DeliveriesInBatch(ctx context.Context, arg DeliveriesInBatchParams) ([]id.UUID, error) {
+	rows, err := q.db.Query(ctx, DeliveriesInBatch,
+		arg.TenantID,
+		arg.Ids,
+		arg.At,
+		arg.Batch,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []id.UUID{}
+	for rows.Next() {
+		var delivery_id id.UUID
+		if err := rows.Scan(&delivery_id); err != nil {
+			return nil, err
+		}
+		items = append(items, delivery_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DropQueued = `-- name: DropQueued :exec
 DELETE FROM queue WHERE tenant_id = $1 AND delivery_id = $2
 `

@@ -719,7 +719,7 @@ var fields = []Field{
 			{Value: LinkLarge, Label: "Link: the body has a signed link to the data"},
 		},
 		Label:       "Large payloads",
-		Hint:        "Of events above the usual limit, where this server permits them.",
+		Hint:        "Of events above the usual limit, where this server permits them. Filters and transformations see the size of such data, not its content.",
 		Placeholder: "WHAT",
 		Help:        "What becomes of events whose data is too large for a request: ${enum}.",
 	},

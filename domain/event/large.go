@@ -38,8 +38,10 @@ var (
 		Kind:       fault.Unavailable,
 		Code:       "payload_not_read",
 		RetryAfter: 5,
-		Detail:     "The event's data is in object storage, which can't be read right now. Open the link again in a few seconds.",
+		Detail:     "The event's data is in object storage, which can't be read right now. Try again in a few seconds.",
 	}
+	// ErrDataDeleted is for who wants the data alone.
+	ErrDataDeleted = fault.New(fault.Gone, "event_data_deleted", "The event's data was deleted on request. The event itself is still there, without it.")
 	// ErrFirstLarge rejects the first event of a tenant that it would create.
 	ErrFirstLarge = fault.New(fault.TooLarge, CodePayloadTooLarge, "An event that creates its tenant can have at most 262,144 bytes of data. Create the tenant first.")
 )

@@ -351,6 +351,7 @@ var parameterProblems = map[string]string{
 	"action":     "action_malformed",
 	"endpoint":   "",
 	"job":        "id_malformed",
+	"batch":      "id_malformed",
 	"wait":       "wait_unknown",
 	"condition":  "condition_unknown",
 }

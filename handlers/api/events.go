@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"posthorn/db"
+	"posthorn/db/deliveries"
 	"posthorn/db/emit"
 	"posthorn/db/events"
 	"posthorn/domain/event"
@@ -274,6 +275,20 @@ func (a *api) getEvent(c *handlers.Call) error {
 	}
 	c.Data(http.StatusOK, "application/json", text)
 	return nil
+}
+
+// getEventData responds with the data alone, also where it is in object storage.
+func (a *api) getEventData(c *handlers.Call) error {
+	eventID := c.PathID("event_id")
+	var found deliveries.Whole
+	err := c.Tx(func(q *db.Tx) (err error) {
+		found, err = deliveries.ReadWhole(c.Ctx(), q, c.Actor.Tenant, eventID)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.AnswerData(a.Large, found)
 }
 
 // eventText is an event with its data as it was received, byte for byte. encoding/json would rewrite the data, so the

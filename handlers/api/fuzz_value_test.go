@@ -45,6 +45,7 @@ var idsNamed = map[string]string{
 	"tenant_id":        "ten",
 	"key_id":           "key",
 	"job_id":           "job",
+	"batch":            "bat",
 	"member_id":        "mem",
 	"invitation_id":    "inv",
 	"portal_link_id":   "plk",

@@ -44,6 +44,7 @@ type Deps struct {
 	Exporter   Exporter        // nil: one of its own
 	OpenID     *openid.Client  // asks providers for their configuration
 	Tester     Tester          // tests connections to receivers
+	Large      *handlers.LargeData
 }
 
 // Tester connects to the receiver of an endpoint step by step.
@@ -193,6 +194,7 @@ func (a *api) eventRoutes() []handlers.Route {
 		a.largest(emission("/events/batch", a.Settings.BatchBytes, a.emitEvents)),
 		route("GET", "/events", access.EventsRead, a.listEvents),
 		route("GET", "/events/:event_id", access.EventsRead, a.getEvent),
+		slow(route("GET", "/events/:event_id/data", access.EventsRead, a.getEventData), handlers.DataTimeout),
 		route("GET", "/events/:event_id/deliveries", access.WebhooksRead, a.listEventDeliveries),
 		route("GET", "/events/:event_id/routing", access.WebhooksRead, a.explainEvent),
 

@@ -6635,6 +6635,9 @@ type ListDeliveriesParams struct {
 	// Job Only the deliveries that this bulk job created.
 	Job *string `form:"job,omitempty" json:"job,omitempty"`
 
+	// Batch Only the deliveries that shared this request, whose id is in the header `webhook-id`. The list is read from the time of the batch back, so retries can follow on later pages.
+	Batch *string `form:"batch,omitempty" json:"batch,omitempty"`
+
 	// Archived `true` lists only archived deliveries.
 	Archived *bool `form:"archived,omitempty" json:"archived,omitempty"`
 }

@@ -39,7 +39,7 @@ func (a *dashboard) bulkRoutes() []handlers.Route {
 }
 
 // filterNames are the fields of a form that filter deliveries.
-var filterNames = []string{"status", "type", "endpoint", "channel", "since", "until", "wait", "job", "archived"}
+var filterNames = []string{"status", "type", "endpoint", "channel", "since", "until", "wait", "job", "batch", "archived"}
 
 // bulkForm is a submitted action on many deliveries.
 type bulkForm struct {
@@ -51,6 +51,8 @@ type bulkForm struct {
 var errNoneChosen = fault.InvalidField("id", "filter_ids_range", "No deliveries are selected. Go back and select deliveries in the list.")
 
 var errOfJob = fault.InvalidField("job", "filter_job", "Actions on all results can't be limited to the deliveries of a job. Select the deliveries in the list.")
+
+var errOfBatch = fault.InvalidField("batch", "filter_batch", "Actions on all results can't be limited to the deliveries of a batch. Select the deliveries in the list.")
 
 // errOfWait rejects actions on all deliveries that wait for one reason: a job's filter has no such condition.
 var errOfWait = fault.InvalidField("wait", "filter_wait", "Actions on all results can't be limited to a reason for waiting. Select the deliveries in the list.")
@@ -95,6 +97,9 @@ func (a *dashboard) readBulk(c *handlers.Call, form url.Values) (b bulkForm, err
 	}
 	if filter.Get("job") != "" {
 		return b, errOfJob
+	}
+	if filter.Get("batch") != "" {
+		return b, errOfBatch
 	}
 	if filter.Get("wait") != "" {
 		return b, errOfWait

@@ -101,6 +101,7 @@ func deliveryFilter(q url.Values) pages.DeliveryFilter {
 		Until:    q.Get("until"),
 		Wait:     q.Get("wait"),
 		Job:      q.Get("job"),
+		Batch:    q.Get("batch"),
 		Archived: q.Get("archived") == "true",
 	}
 }

@@ -273,3 +273,74 @@ func TestFiltersAreInTheAddress(t *testing.T) {
 	viewer.get(list+"?q=dlv_00000000000000000000000000").want(400, "No object in this tenant has this id")
 	viewer.get(list+"?q=hello").want(400, "Paste a complete id", `value="hello"`)
 }
+
+// TestADeliveryThatEndedWithoutAnAttemptSaysSo to members and to whoever has a link, with the reason.
+func TestADeliveryThatEndedWithoutAnAttemptSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	w.endpoint(tn, "https://hooks.example.com/in")
+	dev := tn.of[access.Developer]
+	for _, c := range []struct {
+		status, reason int
+		why            string
+	}{
+		{4, 8, "It was not delivered before it expired."},
+		{4, 0, "It was canceled before it was delivered."},
+		{3, 9, "The event&#39;s data is in object storage, and this endpoint doesn&#39;t accept a link to it."},
+		{3, 4, "The event&#39;s retention period ended before it could be delivered."},
+	} {
+		dlv := w.delivery(w.emit(tn, "order.paid", `{}`))
+		w.SQL("DELETE FROM queue WHERE delivery_id = $1", dlv.String())
+		w.SQL("UPDATE deliveries SET status = $2, reason = $3, settled_at = now() WHERE id = $1", dlv.String(), c.status, c.reason)
+		path := tn.path + "/deliveries/" + id.Delivery.Format(dlv)
+		dev.get(path).want(200, "No attempts", "Nothing was sent. "+c.why, ">None.<").lacks("No attempts yet", "None yet")
+		dev.post(path+"/share", url.Values{"expires_in": {"3600"}})
+		link := sharedLink.FindStringSubmatch(dev.get(path).Body)
+		if link == nil {
+			t.Fatal("no link")
+		}
+		w.stranger().open(link[1]).want(200, "Nothing was sent. "+c.why).lacks("No attempts yet")
+	}
+}
+
+// TestTheDeliveriesOfABatchAreAList: linked from each of them, found by the batch's id in a search, and no filter for
+// actions on all results.
+func TestTheDeliveriesOfABatchAreAList(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	w.endpoint(tn, "https://hooks.example.com/in")
+	dev := tn.of[access.Developer]
+	var short []string
+	for range 3 {
+		dlv := w.delivery(w.emit(tn, "row.added", `{}`))
+		w.attempt(dlv, tried{status: 200, terminal: 2})
+		short = append(short, id.Delivery.Format(dlv))
+	}
+	batch := db.NewID()
+	text := id.Batch.Format(batch)
+	for _, dlv := range short[:2] {
+		u, _ := id.Delivery.Parse(dlv)
+		w.SQL(`UPDATE attempts SET created_at = $2, format = json_build_object('format', 'standard', 'batch', json_build_object('id', $3::text, 'events', 2))::text
+			WHERE delivery_id = $1`, u.String(), batch.Time(), text)
+	}
+	list := tn.path + "/deliveries?batch=" + text
+	dev.get(tn.path+"/deliveries/"+short[0]).want(200, `href="`+list+`"`)
+	shown := dev.get(list).want(200, "Deliveries that shared the request", text).lacks("Actions on all results")
+	if got := listed(shown); len(got) != 2 || got[0] != short[1] || got[1] != short[0] {
+		t.Errorf("the list has %v, want %v", got, short[:2])
+	}
+	dev.get(tn.path + "/search?q=" + text).to(list)
+	dev.get(tn.path + "/deliveries?q=" + text).to(list)
+	other := dev.get(tn.path+"/deliveries?batch="+id.Batch.Format(db.NewID())).want(200, "No results")
+	if got := listed(other); len(got) > 0 {
+		t.Errorf("another batch has %v", got)
+	}
+	dev.get(tn.path+"/deliveries?batch=nonsense").want(http.StatusBadRequest, "Invalid filter", "This is not the id of a batch").lacks("that shared the request")
+	dev.post(tn.path+"/deliveries/bulk", url.Values{"all": {"true"}, "action": {"replay"}, "batch": {text}}).want(http.StatusBadRequest, "deliveries of a batch")
+	stranger := w.tenant("B")
+	if got := listed(stranger.of[access.Developer].get(stranger.path+"/deliveries?batch="+text).want(200, "No results")); len(got) > 0 {
+		t.Errorf("another tenant sees %v", got)
+	}
+}

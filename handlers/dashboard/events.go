@@ -11,7 +11,7 @@ import (
 	"posthorn/db/deliveries"
 	"posthorn/db/events"
 	"posthorn/domain/access"
-	"posthorn/domain/delivery"
+	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
@@ -23,12 +23,14 @@ import (
 func (a *dashboard) eventRoutes() []handlers.Route {
 	emission := page("POST", "/events", access.ChangeEndpoints, a.emit)
 	emission.MaxBody = 2 << 20 // the data of an event, as forms encode it
+	data := page("GET", "/events/:event_id/data", access.Read, a.downloadData)
+	data.Timeout = handlers.DataTimeout
 	return []handlers.Route{
 		page("GET", "/events", access.Read, a.listEvents),
 		page("GET", "/events/new", access.ChangeEndpoints, a.newEvent),
 		emission,
 		page("GET", "/events/:event_id", access.Read, a.showEvent),
-		page("GET", "/events/:event_id/data", access.Read, a.downloadData),
+		data,
 		page("POST", "/events/:event_id/replay", access.ActOnDeliveries, a.replayEvent).Replaying(),
 		page("POST", "/events/:event_id/expunge", access.Expunge, a.expungeEvent),
 	}
@@ -123,6 +125,9 @@ func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
 		if v.Pretty = pretty(v.Routed.Data); v.Hidden {
 			v.Pretty.Text = ""
 		}
+		if v.Routed.ContentType == event.ReferenceType {
+			v.Large, _ = event.ParseReference(v.Routed.Data) // of expunged data: nothing
+		}
 		if v.Routed.Data == nil {
 			if v.Expunged, err = a.expunged(c, q, eventID); err != nil {
 				return err
@@ -163,12 +168,15 @@ func pretty(data []byte) pages.Excerpt {
 func (a *dashboard) downloadData(c *handlers.Call) error {
 	eventID := c.PathID("event_id")
 	var e show.Event
+	var large deliveries.Whole
 	payloads := false
 	err := c.Tx(func(q *db.Tx) (err error) {
 		if e, err = events.Read(c.Ctx(), q, c.Actor.Tenant, eventID); err != nil {
 			return err
 		}
-		payloads, err = a.readsPayloads(c, q)
+		if payloads, err = a.readsPayloads(c, q); err == nil && e.ContentType == event.ReferenceType && e.Data != nil {
+			large, err = deliveries.ReadWhole(c.Ctx(), q, c.Actor.Tenant, eventID)
+		}
 		return err
 	})
 	switch {
@@ -177,7 +185,10 @@ func (a *dashboard) downloadData(c *handlers.Call) error {
 	case !payloads:
 		return errPayloads
 	case e.Data == nil:
-		return delivery.ErrEventExpired
+		return event.ErrDataDeleted
+	case large.Object != "":
+		c.Writer.Header().Set("Content-Disposition", `attachment; filename="`+id.Event.Format(eventID)+`"`)
+		return c.AnswerData(a.Large, large)
 	}
 	return download(c, id.Event.Format(eventID)+".json", e.Data)
 }

@@ -36,6 +36,8 @@ type Deps struct {
 	OpenID     *openid.Client
 	// tests connections to receivers
 	Tester Tester
+	// reads the data of large events; nil: there are none
+	Large *handlers.LargeData
 	// origins that can show a portal within their pages
 	FrameAncestors []string
 	// closed before the process stops, so that streams end; nil: never

@@ -82,6 +82,8 @@ func (a *dashboard) found(c *handlers.Call, text string) (to string, err error) 
 		return root(c) + "/notices", nil
 	case id.Audit:
 		return root(c) + "/audit-log", nil
+	case id.Batch:
+		return root(c) + "/deliveries?batch=" + text, nil
 	}
 	err = c.Tx(func(q *db.Tx) error {
 		switch kind {
@@ -128,7 +130,7 @@ func kindOf(text string) (id.Kind, id.UUID) {
 	prefix, _, _ := strings.Cut(text, "_")
 	for _, kind := range []id.Kind{
 		id.Delivery, id.Event, id.Endpoint, id.Job, id.Key, id.Member, id.Invitation,
-		id.Notice, id.Audit,
+		id.Notice, id.Audit, id.Batch,
 	} {
 		if string(kind) == prefix {
 			if u, err := kind.Parse(text); err == nil {

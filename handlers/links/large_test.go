@@ -11,6 +11,7 @@ import (
 
 	"posthorn/db/emit"
 	"posthorn/domain/event"
+	"posthorn/handlers"
 	"posthorn/handlers/links"
 	"posthorn/tools/webtest"
 )
@@ -44,8 +45,8 @@ func TestALinkToLargeDataOpensItOrSaysThatItCannot(t *testing.T) {
 	store := &shelf{objects: map[string][]byte{}}
 	w.commit = emit.New(emit.Config{DB: w.DB, Log: w.Logger, Objects: store})
 	w.Run(w.commit.Run)
-	serve := func(o links.Objects) {
-		w.engine = webtest.Serve(w.Config(time.Now, base), links.Routes(links.Deps{DB: w.DB, Keys: w.Ring, Objects: o, Log: w.Logger}))
+	serve := func(o handlers.Objects) {
+		w.engine = webtest.Serve(w.Config(time.Now, base), links.Routes(links.Deps{DB: w.DB, Keys: w.Ring, Large: handlers.NewLargeData(o, w.Logger)}))
 	}
 	tenant, _ := w.Tenant("Acme")
 	data := `{"fill": "` + strings.Repeat("ü", 200_000) + `"}`

@@ -4,7 +4,6 @@ package links
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -13,35 +12,21 @@ import (
 	"posthorn/db/deliveries"
 	"posthorn/db/seal"
 	"posthorn/domain/delivery"
-	"posthorn/domain/event"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 )
 
 // Deps are the dependencies of the handlers.
 type Deps struct {
-	DB      *db.DB
-	Keys    *seal.Ring
-	Now     func() time.Time
-	Objects Objects // nil: no event has its data in object storage
-	Log     *slog.Logger
+	DB    *db.DB
+	Keys  *seal.Ring
+	Now   func() time.Time
+	Large *handlers.LargeData
 }
-
-// Objects has the data of large events.
-type Objects interface {
-	Get(ctx context.Context, name string, most int64) ([]byte, error)
-}
-
-// maxLoading is how many objects are in memory, at most 10 MiB each.
-const maxLoading = 8
-
-// openWithin is for the store: a receiver waits for what it is told to get.
-const openWithin = 30 * time.Second
 
 type server struct {
 	Deps
 	buckets *handlers.Buckets[id.UUID] // by delivery
-	loading chan struct{}
 }
 
 // rate is how often one link can be opened. A receiver opens it once for each attempt.
@@ -52,12 +37,12 @@ func Routes(d Deps) []handlers.Route {
 	if d.Now == nil {
 		d.Now = time.Now
 	}
-	s := &server{d, handlers.NewBuckets[id.UUID](rate, d.Now), make(chan struct{}, maxLoading)}
+	s := &server{d, handlers.NewBuckets[id.UUID](rate, d.Now)}
 	return []handlers.Route{{
 		Method:  http.MethodGet,
 		Path:    delivery.LinkPath + ":token",
 		Access:  handlers.Access{Public: true},
-		Timeout: openWithin,
+		Timeout: handlers.DataTimeout,
 		Handler: s.open,
 	}}
 }
@@ -75,20 +60,11 @@ func (s *server) open(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	if found.Object != "" {
-		leave, err := s.load(c.Ctx(), &found)
-		if err != nil {
-			return err
-		}
-		defer leave()
-	}
-	protect(c.Writer.Header())
-	c.Data(http.StatusOK, found.ContentType, found.Data)
-	return nil
+	return c.AnswerData(s.Large, found)
 }
 
 // find reads the event, within the time of any other request.
-func (s *server) find(ctx context.Context, l delivery.Link) (found deliveries.Linked, err error) {
+func (s *server) find(ctx context.Context, l delivery.Link) (found deliveries.Whole, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handlers.DefaultTimeout)
 	defer cancel()
 	err = s.DB.Tenant(ctx, l.Tenant, func(q *db.Tx) (err error) {
@@ -96,30 +72,6 @@ func (s *server) find(ctx context.Context, l delivery.Link) (found deliveries.Li
 		return err
 	})
 	return found, err
-}
-
-// load reads the data of a large event, and compares it with its digest. The returned function ends its place.
-func (s *server) load(ctx context.Context, found *deliveries.Linked) (leave func(), err error) {
-	if s.Objects == nil {
-		return nil, event.ErrNotRead
-	}
-	select {
-	case s.loading <- struct{}{}:
-		leave = func() { <-s.loading }
-	case <-ctx.Done():
-		return nil, event.ErrNotRead
-	}
-	data, err := s.Objects.Get(ctx, found.Object, event.MaxLargePayload)
-	whole := false
-	if err == nil {
-		*found, whole = found.Loaded(data)
-	}
-	if !whole {
-		leave()
-		s.Log.Error("the data of a large event could not be read", "object", found.Object, "error", err)
-		return nil, event.ErrNotRead
-	}
-	return leave, nil
 }
 
 func (s *server) read(c *handlers.Call, token string) (l delivery.Link, err error) {
@@ -135,12 +87,4 @@ func (s *server) read(c *handlers.Call, token string) (l delivery.Link, err erro
 		err = delivery.ErrLinkUnknown
 	}
 	return l, err
-}
-
-// protect keeps a browser from showing data as a page of this server: the producer chose its content type.
-func protect(h http.Header) {
-	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'")
-	h.Set("Content-Disposition", "attachment")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("X-Robots-Tag", "noindex, nofollow")
 }

@@ -48,8 +48,8 @@ func (v DeliveriesView) header() components.HeaderProps {
 
 // DeliveryFilter is the filter of a list, as in the address.
 type DeliveryFilter struct {
-	Search, Status, Type, Endpoint, Channel, Since, Until, Wait, Job string
-	Archived                                                         bool
+	Search, Status, Type, Endpoint, Channel, Since, Until, Wait, Job, Batch string
+	Archived                                                                bool
 }
 
 // Empty reports whether no filter is set.
@@ -142,6 +142,9 @@ func endpointOptions(known []components.Option, chosen string) []components.Opti
 	return o
 }
 
+// onlyListed reports whether a job can't have the filter: its results can only be selected.
+func (f DeliveryFilter) onlyListed() bool { return f.Job != "" || f.Batch != "" || f.Wait != "" }
+
 // fields are the filter as hidden fields of a form.
 func (f DeliveryFilter) fields() map[string]string {
 	out := map[string]string{}
@@ -154,6 +157,7 @@ func (f DeliveryFilter) fields() map[string]string {
 		"until":    f.Until,
 		"wait":     f.Wait,
 		"job":      f.Job,
+		"batch":    f.Batch,
 	} {
 		if value != "" {
 			out[name] = value
@@ -189,9 +193,10 @@ func (f DeliveryFilter) bulkKinds() []bulk.Kind {
 func bulkLabel(k bulk.Kind) string { return components.Sentence(string(k)) }
 
 // bulkMenu are the actions on all results of the filter. Each action requires a status: if the filter has none, the
-// menu offers the most frequent actions. No action can be limited to a bulk job or to why deliveries wait.
+// menu offers the most frequent actions. No action can be limited to a bulk job, to a batch,
+// or to why deliveries wait.
 func (v DeliveriesView) bulkMenu() []components.MenuItem {
-	if v.Filter.Job != "" || v.Filter.Wait != "" || !v.List.Acts || len(v.Wrong) > 0 {
+	if v.Filter.onlyListed() || !v.List.Acts || len(v.Wrong) > 0 {
 		return nil
 	}
 	item := func(label, status string, k bulk.Kind) components.MenuItem {
@@ -246,7 +251,7 @@ func (v DeliveriesView) failed() bool {
 
 // replayAll are the fields of a request to replay all results; nil if these are not failures.
 func (v DeliveriesView) replayAll() map[string]string {
-	if v.Filter.Status != delivery.DeadLetter || v.Filter.Job != "" || v.Filter.Wait != "" || !v.List.Acts ||
+	if v.Filter.Status != delivery.DeadLetter || v.Filter.onlyListed() || !v.List.Acts ||
 		len(v.Wrong) > 0 || len(v.List.Rows) == 0 {
 		return nil
 	}

@@ -5,7 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/a-h/templ"
+
 	"posthorn/domain/delivery"
+	domain "posthorn/domain/event"
 	"posthorn/domain/id"
 	"posthorn/domain/routing"
 	"posthorn/domain/show"
@@ -56,8 +59,9 @@ type EventView struct {
 	Shell      layout.Shell
 	Root       string
 	Routed     show.Routed
-	Hidden     bool    // the actor can't read payloads
-	Pretty     Excerpt // indented
+	Hidden     bool             // the actor can't read payloads
+	Pretty     Excerpt          // indented
+	Large      domain.Reference // of data in object storage; its size is 0 if there is none
 	Deliveries []show.Delivery
 	Durations  map[id.UUID]time.Duration // of the last attempt of each delivery
 	More       bool                      // there are further deliveries that are not shown
@@ -66,6 +70,20 @@ type EventView struct {
 	Expunged   string // who deleted it, when and why, if known
 	Wrong      string // why it was not replayed
 	Refused    Refused
+}
+
+// download names the file of the data: the content type of large data is its producer's.
+func (v EventView) download() templ.Attributes {
+	name := id.Event.Format(v.Routed.ID)
+	if v.Large.Size == 0 {
+		name += ".json"
+	}
+	return templ.Attributes{"download": name}
+}
+
+// received is how many bytes of data were emitted.
+func (v EventView) received() string {
+	return components.Bytes(int64(cmp.Or(v.Large.Size, v.Pretty.Size))) + " as received"
 }
 
 // verdictsShown bounds the endpoints on an event's page.

@@ -72,7 +72,8 @@ func endpointOf(d client.Delivery) string { return cmp.Or(oneLine(d.EndpointName
 
 type deliveryListCommand struct {
 	deliveryList
-	Status   string `placeholder:"STATUS" help:"Only deliveries with this status: ${enum}." enum:",pending,retrying,held,on_hold,delivered,failed,dead_letter,canceled,all_failed" default:""`
+	Status   string `placeholder:"STATUS" help:"Only deliveries with this status: ${enum}." enum:",pending,retrying,held,on_hold,delivered,failed,dead_letter,canceled,expired,all_failed" default:""`
+	Batch    string `placeholder:"BAT" help:"Only the deliveries that shared this request (bat_...)."`
 	WaitsFor string `placeholder:"REASON" help:"Only deliveries that wait for this reason, such as breaker or rate_limit."`
 	Archived bool   `help:"Only archived deliveries."`
 }
@@ -86,6 +87,7 @@ func (c deliveryListCommand) Run(ctx context.Context, e *Env, sdk *client.Client
 	if c.WaitsFor != "" {
 		params.Wait = new(client.WaitReason(c.WaitsFor))
 	}
+	params.Batch = nonEmpty(c.Batch)
 	if c.Archived {
 		params.Archived = &c.Archived
 	}

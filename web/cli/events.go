@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"strconv"
 	"strings"
 
@@ -86,6 +87,7 @@ func notJSON(source string, text []byte) error {
 type eventsCommands struct {
 	List eventListCommand `cmd:"" help:"List events, newest first."`
 	Get  eventGetCommand  `cmd:"" help:"Show an event with its data and its deliveries."`
+	Data eventDataCommand `cmd:"" help:"Write the data of an event to stdout, byte for byte, also where it is in object storage."`
 }
 
 type eventListCommand struct {
@@ -166,6 +168,22 @@ func (c eventGetCommand) Run(ctx context.Context, e *Env, sdk *client.Client) er
 		deliveryColumns.table(e, deliveries)
 	}
 	return nil
+}
+
+type eventDataCommand struct {
+	shared
+	ID string `arg:"" name:"event" help:"The event's id (evt_...)."`
+}
+
+// Run writes the data of an event.
+func (c eventDataCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	res, err := sdk.GetEventData(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(e.Stdout, res.Body)
+	return err
 }
 
 // ignoreScope leaves out of a view what the key can't read.

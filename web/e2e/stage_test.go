@@ -35,11 +35,12 @@ type stage struct {
 	mails sync.Map // text by the path of /dev/mail
 }
 
-func newStage(t *testing.T) *stage {
+func newStage(t *testing.T, environ ...string) *stage {
 	t.Helper()
 	browser := look.Open(t)
 	s := &stage{world: newWorld(t, nil), browser: browser, provider: providerPage(t)}
 	s.environ = append(s.environ, "POSTHORN_EGRESS_ADDRESSES=203.0.113.7", "POSTHORN_FRAME_ANCESTORS="+s.provider.URL)
+	s.environ = append(s.environ, environ...)
 	s.server = s.launch("posthorn", "serve").ready()
 	s.serveAt(s.server)
 	s.url = s.server.url

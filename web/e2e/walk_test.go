@@ -74,11 +74,22 @@ func TestEveryPageHoldsUpInABrowser(t *testing.T) {
 func inspect(t *testing.T, tab *look.Tab, url, path string) {
 	t.Helper()
 	said := len(tab.Messages())
-	for i, v := range []look.View{{}, {Dark: true}, {Width: 360, Dark: true}, {Width: 360}} {
-		tab.Show(v)
-		if i == 0 {
-			tab.Open(url + path)
+	tab.Show(look.View{})
+	tab.Open(url + path)
+	inspectShown(t, tab, path)
+	for _, message := range tab.Messages()[said:] {
+		if strings.Contains(message, "Failed to load resource: the server responded with a status of 4") && look.Run(tab, chromedp.Evaluate[bool](`!!document.querySelector(".refusal, [data-error-summary]")`)) {
+			continue // a refusal is what is looked at
 		}
+		t.Errorf("%s: the console says %s", path, message)
+	}
+}
+
+// inspectShown is inspect for the page that is open.
+func inspectShown(t *testing.T, tab *look.Tab, path string) {
+	t.Helper()
+	for _, v := range []look.View{{}, {Dark: true}, {Width: 360, Dark: true}, {Width: 360}} {
+		tab.Show(v)
 		if !v.Dark {
 			if wide := tab.Misfit(); wide != "" {
 				t.Errorf("%s, %s: %s", path, v, wide)
@@ -109,12 +120,6 @@ func inspect(t *testing.T, tab *look.Tab, url, path string) {
 		v := look.View{Width: 1000, Dark: true}
 		tab.Show(v)
 		tab.Picture(strings.TrimPrefix(path, "/"), v)
-	}
-	for _, message := range tab.Messages()[said:] {
-		if strings.Contains(message, "Failed to load resource: the server responded with a status of 4") && look.Run(tab, chromedp.Evaluate[bool](`!!document.querySelector(".refusal, [data-error-summary]")`)) {
-			continue // a refusal is what is looked at
-		}
-		t.Errorf("%s: the console says %s", path, message)
 	}
 }
 
