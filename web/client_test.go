@@ -533,7 +533,7 @@ COMP_WORDS=(posthorn endpoints secret r); COMP_CWORD=3; _posthorn; echo "${COMPR
 COMP_WORDS=(posthorn deliveries list --status ""); COMP_CWORD=4; _posthorn; echo "${COMPREPLY[@]}"`)
 	shell.Env = append(os.Environ(), processVariable+"=1", "SELF="+self)
 	out, err := shell.CombinedOutput()
-	if want := "rotate\nall_failed canceled dead_letter delivered failed held on_hold pending retrying\n"; err != nil || string(out) != want {
+	if want := "rotate\nall_failed canceled dead_letter delivered expired failed held on_hold pending retrying\n"; err != nil || string(out) != want {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
