@@ -36,6 +36,7 @@ var probeBodies = map[string]string{
 	"POST /events/batch":                                        `{"events":[{"type":"a","data":1}]}`,
 	"GET /events":                                               ``,
 	"GET /events/:event_id":                                     ``,
+	"GET /events/:event_id/data":                                ``,
 	"GET /events/:event_id/deliveries":                          ``,
 	"GET /events/:event_id/routing":                             ``,
 	"GET /catalogue":                                            ``,
