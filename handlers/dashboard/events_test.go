@@ -12,7 +12,9 @@ import (
 	"posthorn/db/listen"
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/event"
 	"posthorn/domain/id"
+	"posthorn/views/components"
 )
 
 func TestAnEventShowsItsRouting(t *testing.T) {
@@ -43,7 +45,7 @@ func TestAnEventShowsItsRouting(t *testing.T) {
 	dev.post(path+"/replay", url.Values{"endpoint": {"ep_nonsense"}}).want(http.StatusNotFound)
 	w.SQL("UPDATE events SET data = NULL WHERE id = $1", ev.String())
 	dev.get(path).want(200, "has been deleted").lacks(">Replay<")
-	dev.get(path + "/data").want(http.StatusConflict)
+	dev.get(path + "/data").want(http.StatusGone)
 }
 
 func TestAnEventsDataIsDestroyedFromItsPageWithAReason(t *testing.T) {
@@ -211,4 +213,17 @@ func TestATestEventIsFilledFromTheCatalogOrTheLastEvent(t *testing.T) {
 	if n := emitted(); n != before {
 		t.Errorf("filling the forms emitted %d events", n-before)
 	}
+}
+
+// TestALargeEventSaysWhereItsDataIs: its page shows the reference and the size of the data, and no download gives the
+// reference for the data.
+func TestALargeEventSaysWhereItsDataIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	ev := w.emit(tn, "file.stored", `{}`)
+	w.SQL("UPDATE events SET content_type = $2, data = $3 WHERE id = $1", ev.String(), event.ReferenceType, []byte(`{"size":1048576,"sha256":"00ff"}`))
+	path, dev := tn.path+"/events/"+id.Event.Format(ev), tn.of[access.Developer]
+	dev.get(path).want(200, "in object storage", "00ff", components.Bytes(1<<20)+" as received")
+	dev.get(path+"/data").want(http.StatusServiceUnavailable, "can&#39;t be read right now").lacks("00ff")
 }

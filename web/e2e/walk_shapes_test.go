@@ -126,6 +126,9 @@ func (o *shaped) ended() {
 	o.pages["delivery-too-large"] = "/deliveries/" + o.listed("status=failed&endpoint="+small)
 	o.pages["delivery-link"] = "/deliveries/" + o.listed("status=delivered&endpoint="+large)
 	o.pages["event-large"] = "/events/" + event
+	if status, _, data := o.owner.page(o.root + "/events/" + event + "/data"); status != http.StatusOK || !strings.Contains(data, strings.Repeat("QUJD", 90_000)) {
+		o.t.Errorf("the data of a large event: %d, %d bytes", status, len(data))
+	}
 }
 
 func (o *shaped) alerted() {
