@@ -40,11 +40,6 @@ bin/readers: ## install DuckDB and PyIceberg for the tests of stored history, wh
 	bin/readers-part/bin/pip install -q duckdb==2.0.1 pyarrow==26.0.1 pyiceberg==0.12.0
 	mv bin/readers-part bin/readers
 
-bin/moto: ## install a server with the API of Amazon SQS for tests, which are skipped without it
-	python3 -m venv --clear bin/moto-part
-	bin/moto-part/bin/pip install -q 'moto[server]==5.2.5'
-	mv bin/moto-part bin/moto
-
 # Go decides what is stale, not make. CGO off: the C resolver would read 0x7f.1 as 127.0.0.1 (SECURITY: egress).
 bin/posthorn: FORCE
 	@[ -e $@ ] || echo 'Building Posthorn. The first build compiles about 700 packages: about two minutes on two cores. Later ones take seconds.'
