@@ -32,7 +32,7 @@ demo: build ## the same with a demo tenant: receivers on 127.0.0.1:9100 (POSTHOR
 
 build: bin/posthorn ## build bin/posthorn, static and stripped
 
-bin/versitygw: tools/s3.mod ## build an S3 server for the tests of history, which are skipped without it
+bin/versitygw: tools/s3.mod ## build an S3 server for tests, which are skipped without it
 	$(GO) build -modfile=tools/s3.mod -o bin/versitygw github.com/versity/versitygw/cmd/versitygw
 
 bin/readers: ## install DuckDB and PyIceberg for the tests of stored history, which are skipped without them
