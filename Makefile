@@ -32,18 +32,13 @@ demo: build ## the same with a demo tenant: receivers on 127.0.0.1:9100 (POSTHOR
 
 build: bin/posthorn ## build bin/posthorn, static and stripped
 
-bin/versitygw: tools/s3.mod ## build an S3 server for the tests of history, which are skipped without it
+bin/versitygw: tools/s3.mod ## build an S3 server for tests, which are skipped without it
 	$(GO) build -modfile=tools/s3.mod -o bin/versitygw github.com/versity/versitygw/cmd/versitygw
 
 bin/readers: ## install DuckDB and PyIceberg for the tests of stored history, which are skipped without them
 	python3 -m venv --clear bin/readers-part
 	bin/readers-part/bin/pip install -q duckdb==2.0.1 pyarrow==26.0.1 pyiceberg==0.12.0
 	mv bin/readers-part bin/readers
-
-bin/moto: ## install a server with the API of Amazon SQS for tests, which are skipped without it
-	python3 -m venv --clear bin/moto-part
-	bin/moto-part/bin/pip install -q 'moto[server]==5.2.5'
-	mv bin/moto-part bin/moto
 
 # Go decides what is stale, not make. CGO off: the C resolver would read 0x7f.1 as 127.0.0.1 (SECURITY: egress).
 bin/posthorn: FORCE

@@ -469,6 +469,7 @@ const (
 	EndpointKindKafka    EndpointKind = "kafka"
 	EndpointKindListen   EndpointKind = "listen"
 	EndpointKindRabbitmq EndpointKind = "rabbitmq"
+	EndpointKindS3       EndpointKind = "s3"
 	EndpointKindSqs      EndpointKind = "sqs"
 )
 
@@ -486,6 +487,8 @@ func (e EndpointKind) Valid() bool {
 	case EndpointKindListen:
 		return true
 	case EndpointKindRabbitmq:
+		return true
+	case EndpointKindS3:
 		return true
 	case EndpointKindSqs:
 		return true
@@ -3195,11 +3198,11 @@ type EndSecretInput struct {
 type Endpoint struct {
 	ID string `json:"id"`
 
-	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `sqs` sends messages to a queue of Amazon SQS; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `sqs` sends messages to a queue of Amazon SQS; `s3` writes objects to a bucket of Amazon S3; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind   EndpointKind   `json:"kind"`
 	Status EndpointStatus `json:"status"`
 
-	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For the kind `rabbitmq`: the URL of the broker, and the exchange. For the kind `sqs`: the URL of the queue. For a listener: where its program forwards deliveries.
+	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For the kind `rabbitmq`: the URL of the broker, and the exchange. For the kind `sqs`: the URL of the queue. For the kind `s3`: `s3://`, the bucket, and what all names of objects begin with. For a listener: where its program forwards deliveries.
 	URL         string `json:"url"`
 	Description string `json:"description"`
 
@@ -3278,8 +3281,11 @@ type Endpoint struct {
 	// one signature for each active secret. The default is `all` for the formats `standard` and `t-v1`, and `one` for
 	// `x-webhook`. The formats `body-hex` and `raw` have room for one signature and support only `one`.
 	RotationSignatures RotationSignatures `json:"rotation_signatures"`
-	SendTraceparent    bool               `json:"send_traceparent"`
-	SensitiveHeaders   []string           `json:"sensitive_headers"`
+
+	// S3 For the kind `s3`; null for others
+	S3               nullable.Nullable[S3] `json:"s3"`
+	SendTraceparent  bool                  `json:"send_traceparent"`
+	SensitiveHeaders []string              `json:"sensitive_headers"`
 
 	// SQS For the kind `sqs`; null for others
 	SQS            nullable.Nullable[SQS] `json:"sqs"`
@@ -3365,14 +3371,14 @@ type EndpointConditionFilter string
 type EndpointCreated struct {
 	ID string `json:"id"`
 
-	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `sqs` sends messages to a queue of Amazon SQS; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `sqs` sends messages to a queue of Amazon SQS; `s3` writes objects to a bucket of Amazon S3; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind   EndpointKind   `json:"kind"`
 	Status EndpointStatus `json:"status"`
 
 	// Secret Only shown in this response
 	Secret string `json:"secret"`
 
-	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For the kind `rabbitmq`: the URL of the broker, and the exchange. For the kind `sqs`: the URL of the queue. For a listener: where its program forwards deliveries.
+	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For the kind `rabbitmq`: the URL of the broker, and the exchange. For the kind `sqs`: the URL of the queue. For the kind `s3`: `s3://`, the bucket, and what all names of objects begin with. For a listener: where its program forwards deliveries.
 	URL         string `json:"url"`
 	Description string `json:"description"`
 
@@ -3454,8 +3460,11 @@ type EndpointCreated struct {
 	// one signature for each active secret. The default is `all` for the formats `standard` and `t-v1`, and `one` for
 	// `x-webhook`. The formats `body-hex` and `raw` have room for one signature and support only `one`.
 	RotationSignatures RotationSignatures `json:"rotation_signatures"`
-	SendTraceparent    bool               `json:"send_traceparent"`
-	SensitiveHeaders   []string           `json:"sensitive_headers"`
+
+	// S3 For the kind `s3`; null for others
+	S3               nullable.Nullable[S3] `json:"s3"`
+	SendTraceparent  bool                  `json:"send_traceparent"`
+	SensitiveHeaders []string              `json:"sensitive_headers"`
 
 	// SQS For the kind `sqs`; null for others
 	SQS            nullable.Nullable[SQS] `json:"sqs"`
@@ -3582,7 +3591,7 @@ type EndpointInput struct {
 	// Kafka The topic of an endpoint of the kind `kafka`; see /docs/kafka
 	Kafka *KafkaInput `json:"kafka,omitempty"`
 
-	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `sqs` sends messages to a queue of Amazon SQS; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `sqs` sends messages to a queue of Amazon SQS; `s3` writes objects to a bucket of Amazon S3; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind *EndpointKind `json:"kind,omitempty"`
 
 	// LargePayloads How an event is handled whose data is too large for a request, where the server permits such events. `reject`: its delivery
@@ -3631,6 +3640,9 @@ type EndpointInput struct {
 	// one signature for each active secret. The default is `all` for the formats `standard` and `t-v1`, and `one` for
 	// `x-webhook`. The formats `body-hex` and `raw` have room for one signature and support only `one`.
 	RotationSignatures *RotationSignatures `json:"rotation_signatures,omitempty"`
+
+	// S3 The bucket of an endpoint of the kind `s3`; see /docs/s3
+	S3 *S3Input `json:"s3,omitempty"`
 
 	// Secret An existing secret to sign with; by default one is generated. The `standard` format requires `whsec_...` (24 to 64 bytes in base64) or `whsk_...`; the others use the text itself as the key.
 	Secret *string `json:"secret,omitempty"`
@@ -3681,7 +3693,7 @@ type EndpointInput struct {
 	Wire *WireSettings `json:"wire,omitempty"`
 }
 
-// EndpointKind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `sqs` sends messages to a queue of Amazon SQS; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+// EndpointKind `http` sends requests to a URL; `kafka` writes records to a topic; `rabbitmq` publishes messages to an exchange; `sqs` sends messages to a queue of Amazon SQS; `s3` writes objects to a bucket of Amazon S3; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 type EndpointKind string
 
 // EndpointPage defines model for EndpointPage.
@@ -3778,6 +3790,7 @@ type EndpointPatch struct {
 
 	// RotationSignatures Null for the format's default
 	RotationSignatures nullable.Nullable[RotationSignatures] `json:"rotation_signatures,omitempty"`
+	S3                 *S3Patch                              `json:"s3,omitempty"`
 
 	// SendTraceparent Send the W3C header `traceparent` with events that are part of a trace
 	SendTraceparent *bool `json:"send_traceparent,omitempty"`
@@ -5533,6 +5546,71 @@ type RoutingVerdict struct {
 
 	// URL The current URL, with query values masked
 	URL string `json:"url"`
+}
+
+// S3 The bucket that an endpoint writes to. The secret access key is never shown.
+type S3 struct {
+	AccessKeyID string                    `json:"access_key_id"`
+	Bucket      string                    `json:"bucket"`
+	EndpointURL nullable.Nullable[string] `json:"endpoint_url"`
+	Gzip        bool                      `json:"gzip"`
+	KeyTemplate string                    `json:"key_template"`
+	PathStyle   bool                      `json:"path_style"`
+	Region      string                    `json:"region"`
+}
+
+// S3Input The bucket of an endpoint of the kind `s3`; see /docs/s3
+type S3Input struct {
+	// AccessKeyID The access key of a user with the permission s3:PutObject
+	AccessKeyID string `json:"access_key_id"`
+
+	// Bucket The name of a bucket that exists
+	Bucket string `json:"bucket"`
+
+	// EndpointURL The server of the bucket, if it isn't Amazon's
+	EndpointURL nullable.Nullable[string] `json:"endpoint_url,omitempty"`
+
+	// Gzip Whether objects are compressed. Default: false
+	Gzip *bool `json:"gzip,omitempty"`
+
+	// KeyTemplate Names of objects, without the extension. `{id}` is required; `{endpoint}`, `{date}`, `{year}`, `{month}`, `{day}`, and `{hour}` can be used. Default: `{endpoint}/{date}/{hour}/{id}`
+	KeyTemplate *string `json:"key_template,omitempty"`
+
+	// PathStyle Whether the bucket is in the path and not in the host name. Default: true with `endpoint_url`
+	PathStyle *bool `json:"path_style,omitempty"`
+
+	// Region The region that requests are signed for
+	Region string `json:"region"`
+
+	// SecretAccessKey Write-only. In a change, leave it out or send `***` to keep the stored one, unless endpoint URL, region, bucket, or access key id change.
+	SecretAccessKey *string `json:"secret_access_key,omitempty"`
+}
+
+// S3Patch defines model for S3Patch.
+type S3Patch struct {
+	// AccessKeyID The access key of a user with the permission s3:PutObject
+	AccessKeyID *string `json:"access_key_id,omitempty"`
+
+	// Bucket The name of a bucket that exists
+	Bucket *string `json:"bucket,omitempty"`
+
+	// EndpointURL The server of the bucket; null or empty for Amazon's
+	EndpointURL nullable.Nullable[string] `json:"endpoint_url,omitempty"`
+
+	// Gzip Whether objects are compressed
+	Gzip *bool `json:"gzip,omitempty"`
+
+	// KeyTemplate Names of objects, without the extension
+	KeyTemplate *string `json:"key_template,omitempty"`
+
+	// PathStyle Whether the bucket is in the path and not in the host name
+	PathStyle *bool `json:"path_style,omitempty"`
+
+	// Region The region that requests are signed for
+	Region *string `json:"region,omitempty"`
+
+	// SecretAccessKey Write-only
+	SecretAccessKey *string `json:"secret_access_key,omitempty"`
 }
 
 // SQS The queue that an endpoint sends to. The secret access key is never shown.

@@ -29,6 +29,7 @@ func TestThePagesShowTheRules(t *testing.T) {
 		"kafka.md":    {"kafka": kafka()},
 		"rabbitmq.md": {"rabbitmq": broker("confirmed, and routed to a queue", delivery.RabbitMQStatuses(), delivery.OfRabbitMQ)},
 		"sqs.md":      {"sqs": broker("the queue has the message", delivery.SQSStatuses(), delivery.OfSQS)},
+		"s3.md":       {"s3": broker("the bucket has the object", delivery.S3Statuses(), delivery.OfS3)},
 		"health.md":   {"probes": probes(t), "policies": policies(), "warnings": warnings(), "held": held()},
 	} {
 		showsRules(t, page, tables)

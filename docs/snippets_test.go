@@ -28,6 +28,8 @@ var proofs = map[string]struct {
 	"docs/rabbitmq.md sh":                   {1, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
 	"docs/rabbitmq.md json":                 {1, "handlers/api/endpoint_rabbitmq_test.go TestTheExampleOfTheRabbitMQPageMakesAnEndpoint"},
 	"docs/sqs.md sh":                        {2, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
+	"docs/s3.md sh":                         {2, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
+	"docs/s3.md json":                       {2, "handlers/api/endpoint_s3_test.go TestTheExampleOfTheS3PageMakesAnEndpoint"},
 	"docs/sqs.md json":                      {1, "handlers/api/endpoint_sqs_test.go TestTheExampleOfTheSQSPageMakesAnEndpoint"},
 	"docs/kafka.md go":                      {1, "docs/snippets_test.go TestTheConsumerOfTheKafkaPageIsTheExamples"},
 	"docs/receiver-auth.md sh":              {3, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},

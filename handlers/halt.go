@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"posthorn/db/accounts"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/pause"
 	"posthorn/domain/show"
 	"posthorn/views/components"
@@ -101,7 +102,7 @@ func (c *Call) readTyped() []layout.Typed {
 	form, _ := c.sent()
 	var out []layout.Typed
 	for _, name := range sortedNames(form) {
-		if secretFields[name] || form.Get(name) == "" || len(out) == maxTyped {
+		if secretFields[name] || endpoint.IsConnectionSecret(name) || form.Get(name) == "" || len(out) == maxTyped {
 			continue
 		}
 		out = append(out, layout.Typed{Name: name, Value: shortenTo(maxTypedValue, form.Get(name))})
@@ -114,7 +115,7 @@ const (
 	maxTypedValue = 4000 // bytes
 )
 
-// secretFields are shown on no page.
+// secretFields are shown on no page, as secrets of connections.
 var secretFields = map[string]bool{
 	"password":           true,
 	"secret":             true,
@@ -123,9 +124,6 @@ var secretFields = map[string]bool{
 	"token":              true,
 	"headers":            true,
 	"header_value":       true,
-	"kafka_password":     true,
-	"rabbitmq_password":  true,
-	"sqs_secret":         true,
 	"auth_token":         true,
 	"auth_password":      true,
 	"auth_key":           true,

@@ -116,6 +116,9 @@ tenants:
       - external_id: customer-1/queue
         kind: sqs
         sqs: {queue_url: "https://sqs.eu-west-1.amazonaws.com/123456789012/webhooks", access_key_id: AKIDEXAMPLE, secret_access_key: "${KAFKA_PASSWORD}"}
+      - external_id: customer-1/bucket
+        kind: s3
+        s3: {bucket: acme-events, region: eu-west-1, key_template: "dt={date}/{id}", gzip: true, access_key_id: AKIDEXAMPLE, secret_access_key: "${KAFKA_PASSWORD}"}
       - external_id: customer-1/api
         url: https://api.example.com/in
         auth: {type: oauth2, token_url: "https://login.example.com/token", client_id: posthorn, client_secret: "${OAUTH_SECRET}", scopes: [hooks]}

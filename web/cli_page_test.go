@@ -15,7 +15,7 @@ import (
 func TestTheCommandsOfThePageAreOnesThatThereAre(t *testing.T) {
 	t.Parallel()
 	var page string
-	for _, name := range []string{"cli.md", "kafka.md", "rabbitmq.md", "sqs.md", "sources.md", "feeds.md", "receiver-auth.md", "mtls.md", "declarative.md"} {
+	for _, name := range []string{"cli.md", "kafka.md", "rabbitmq.md", "sqs.md", "s3.md", "sources.md", "feeds.md", "receiver-auth.md", "mtls.md", "declarative.md"} {
 		text, err := os.ReadFile("../docs/" + name)
 		if err != nil {
 			t.Fatal(err)

@@ -403,6 +403,72 @@ func TestAQueueIsMadeAndChangedByFlags(t *testing.T) {
 	}
 }
 
+func TestASourceIsManagedByFlags(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var made struct {
+		ID, Kind, Status, Mapping string
+		RabbitMQ                  struct{ Queue, Username string }
+	}
+	d.stdin = "right\n"
+	d.ok(&made, "sources create --json orders --rabbitmq amqps://rabbitmq.example.com/shop --queue in --user anna --password -")
+	if made.Kind != "rabbitmq" || made.RabbitMQ.Queue != "in" || made.RabbitMQ.Username != "anna" || made.Mapping != "body" {
+		t.Errorf("made %+v", made)
+	}
+	d.ok(&made, "sources update --json "+made.ID+" --queue other")
+	if made.RabbitMQ.Queue != "other" {
+		t.Errorf("changed %+v", made)
+	}
+	// A flag that two kinds have is about the source's own.
+	if r := d.run("sources update " + made.ID + " --user berta"); r.code == 0 || !strings.Contains(r.stderr, "Send the password again") {
+		t.Errorf("%+v", r)
+	}
+	if r := d.run("sources create a --rabbitmq amqps://rabbitmq.example.com/shop"); r.code == 0 || !strings.Contains(r.stderr, "--queue, --user, --password") {
+		t.Errorf("%+v", r)
+	}
+	if r := d.run("sources create a"); r.code == 0 || !strings.Contains(r.stderr, "A source needs its queue") {
+		t.Errorf("%+v", r)
+	}
+	d.ok(&made, "sources pause --json "+made.ID)
+	if made.Status != "paused" {
+		t.Errorf("paused %+v", made)
+	}
+	d.ok(nil, "sources delete "+made.ID)
+}
+
+func TestABucketIsMadeAndChangedByFlags(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var made struct {
+		ID, Kind, URL string
+		S3            struct {
+			Region      string
+			Gzip        bool
+			KeyTemplate string `json:"key_template"`
+			PathStyle   bool   `json:"path_style"`
+		}
+	}
+	d.stdin = "right\n"
+	d.ok(&made, "endpoints create --json --s3 acme-events --region eu-west-1 --gzip on --key-template in/{id} --access-key-id AKIDEXAMPLE --secret-access-key -")
+	if made.Kind != "s3" || made.URL != "s3://acme-events/in/" || made.S3.Region != "eu-west-1" || !made.S3.Gzip || made.S3.PathStyle {
+		t.Errorf("made %+v", made)
+	}
+	d.ok(&made, "endpoints update --json "+made.ID+" --gzip off --key-template {id}")
+	if made.S3.Gzip || made.S3.KeyTemplate != "{id}" {
+		t.Errorf("changed %+v", made)
+	}
+	// A flag that two kinds have is about the endpoint's own.
+	if r := d.run("endpoints update " + made.ID + " --region us-east-1"); r.code == 0 || !strings.Contains(r.stderr, "Send the secret access key again") {
+		t.Errorf("%+v", r)
+	}
+	if r := d.run("endpoints create --s3 acme-events --topic a"); r.code == 0 || !strings.Contains(r.stderr, "different kinds") {
+		t.Errorf("%+v", r)
+	}
+	if r := d.run("endpoints create --s3 acme-events"); r.code == 0 || !strings.Contains(r.stderr, "--region, --access-key-id, --secret-access-key") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestAnExchangeIsMadeAndChangedByFlags(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

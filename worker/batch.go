@@ -78,7 +78,7 @@ func (w *Worker) performBatch(first *lanes.Job, s *lanes.Settings) (next *lanes.
 	for i, j := range jobs {
 		attempt := int(j.Attempts) + 1 - int(j.Probes)
 		decision := delivery.DecideInBatch(s.Policy, attempt, requested, sent[i].Result, rand.Float64())
-		span := w.startSpan(j, s.Destination.Masked, int(j.Attempts)+1, oteltrace.WithTimestamp(began))
+		span := w.startSpan(j, s.Destination, int(j.Attempts)+1, oteltrace.WithTimestamp(began))
 		outcomes[i] = w.outcomeOf(j, span, sent[i].Result, sent[i].Attempt, decision)
 		// One delivery that arrived shows that the endpoint works; one that was not tried shows nothing.
 		if outcomes[of].Result.Failure.NotTried() || outcomes[of].Decision.Class != delivery.Success && decision.Class == delivery.Success {

@@ -11,8 +11,8 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/source"
-	"posthorn/tools/mototest"
 	"posthorn/tools/rabbittest"
+	"posthorn/tools/sqstest"
 	"posthorn/worker/send"
 )
 
@@ -110,7 +110,7 @@ func TestMessagesOfRabbitMQBecomeEventsOnce(t *testing.T) {
 
 func TestMessagesOfSQSBecomeEventsOnce(t *testing.T) {
 	t.Parallel()
-	s := mototest.Run(t)
+	s := sqstest.Run(t)
 	queue := s.Queue(t, "orders", map[string]string{"VisibilityTimeout": "5"})
 	s.Send(t, queue, orders(0, 300)...)
 	h := newHouse(t)

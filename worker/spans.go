@@ -15,14 +15,16 @@ import (
 
 	"posthorn/db/queue"
 	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/trace"
 	"posthorn/worker/lanes"
+	"posthorn/worker/send"
 )
 
 // startSpan starts the span of an attempt if the event's trace is sampled; otherwise it returns nil. A retry links to
 // the attempt before it. more is what else the span has from its start.
-func (w *Worker) startSpan(j *lanes.Job, address string, number int, more ...oteltrace.SpanStartOption) oteltrace.Span {
+func (w *Worker) startSpan(j *lanes.Job, to *send.Destination, number int, more ...oteltrace.SpanStartOption) oteltrace.Span {
 	if w.tracer == nil || j.Event.Traceparent == nil {
 		return nil
 	}
@@ -33,7 +35,7 @@ func (w *Worker) startSpan(j *lanes.Job, address string, number int, more ...ote
 	state, _ := oteltrace.ParseTraceState(parent.State) // one that its parser rejects is none
 	ctx := oteltrace.ContextWithRemoteSpanContext(withSpanID(context.Background(), trace.AttemptSpan(j.DeliveryID,
 		number)), sampled(parent.TraceID, parent.SpanID).WithTraceState(state))
-	kind, attributes := conventions(address)
+	kind, attributes := conventions(to.Kind(), to.Masked)
 	options := []oteltrace.SpanStartOption{
 		oteltrace.WithSpanKind(kind),
 		oteltrace.WithAttributes(attributes...),
@@ -51,11 +53,14 @@ func (w *Worker) startSpan(j *lanes.Job, address string, number int, more ...ote
 }
 
 // conventions are the attributes that OpenTelemetry's semantic conventions ask for at the start of a client's request
-// to the address of an endpoint, and the span's kind: HTTP, or a message to a broker.
-func conventions(address string) (oteltrace.SpanKind, []attribute.KeyValue) {
+// to the address of an endpoint of a kind, and the span's kind: HTTP, an object in S3, or a message to a broker.
+func conventions(of endpoint.Kind, address string) (oteltrace.SpanKind, []attribute.KeyValue) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return oteltrace.SpanKindClient, []attribute.KeyValue{semconv.URLFull(address)}
+	}
+	if of == endpoint.S3 {
+		return oteltrace.SpanKindClient, []attribute.KeyValue{semconv.AWSS3Bucket(u.Host), semconv.URLFull(address)}
 	}
 	attributes := []attribute.KeyValue{semconv.ServerAddress(u.Hostname())}
 	port, err := strconv.Atoi(u.Port())
@@ -69,19 +74,31 @@ func conventions(address string) (oteltrace.SpanKind, []attribute.KeyValue) {
 	if port > 0 {
 		attributes = append(attributes, semconv.ServerPort(port))
 	}
-	if u.Scheme == "amqps" || u.Scheme == "amqp" {
+	path := strings.TrimPrefix(u.Path, "/")
+	switch of {
+	case endpoint.RabbitMQ:
 		_, name, _ := strings.Cut(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
 		if plain, err := url.PathUnescape(name); err == nil {
 			name = plain
 		}
-		return oteltrace.SpanKindProducer, append(attributes, semconv.MessagingSystemRabbitMQ, semconv.MessagingOperationTypeSend,
-			semconv.MessagingOperationName("send"), semconv.MessagingDestinationName(name))
-	}
-	if u.Scheme == "kafka" {
-		return oteltrace.SpanKindProducer, append(attributes, semconv.MessagingSystemKafka, semconv.MessagingOperationTypeSend,
-			semconv.MessagingOperationName("send"), semconv.MessagingDestinationName(strings.TrimPrefix(u.Path, "/")))
+		return oteltrace.SpanKindProducer, append(attributes, messages(semconv.MessagingSystemRabbitMQ, name)...)
+	case endpoint.Kafka:
+		return oteltrace.SpanKindProducer, append(attributes, messages(semconv.MessagingSystemKafka, path)...)
+	case endpoint.SQS:
+		queue := messages(semconv.MessagingSystemAWSSQS, path[strings.LastIndexByte(path, '/')+1:])
+		return oteltrace.SpanKindProducer, append(append(attributes, queue...), semconv.AWSSQSQueueURL(address))
 	}
 	return oteltrace.SpanKindClient, append(attributes, semconv.HTTPRequestMethodPost, semconv.URLFull(address))
+}
+
+// messages are the attributes of a message that is sent to a destination of a broker.
+func messages(system attribute.KeyValue, name string) []attribute.KeyValue {
+	return []attribute.KeyValue{
+		system,
+		semconv.MessagingOperationTypeSend,
+		semconv.MessagingOperationName("send"),
+		semconv.MessagingDestinationName(name),
+	}
 }
 
 // endSpan ends the span of an attempt with its result. error.type has few values, for aggregation: the status, or the

@@ -1,10 +1,13 @@
 package worker
 
 import (
+	"strings"
 	"testing"
 
 	"go.opentelemetry.io/otel/attribute"
 	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"posthorn/domain/endpoint"
 )
 
 func TestSpansHaveTheAttributesOfTheSemanticConventions(t *testing.T) {
@@ -23,12 +26,23 @@ func TestSpansHaveTheAttributesOfTheSemanticConventions(t *testing.T) {
 			"server.address": "broker", "server.port": "9092", "messaging.system": "kafka", "messaging.operation.type": "send",
 			"messaging.operation.name": "send", "messaging.destination.name": "orders",
 		},
+		"https://sqs.eu-west-1.amazonaws.com/123456789012/hooks.fifo": {
+			"server.address": "sqs.eu-west-1.amazonaws.com", "server.port": "443", "messaging.system": "aws_sqs", "messaging.operation.type": "send",
+			"messaging.operation.name": "send", "messaging.destination.name": "hooks.fifo",
+			"aws.sqs.queue.url": "https://sqs.eu-west-1.amazonaws.com/123456789012/hooks.fifo",
+		},
+		"s3://acme-events/hooks/": {"aws.s3.bucket": "acme-events", "url.full": "s3://acme-events/hooks/"},
 		"amqps://broker:5671/%2F/all%2Forders": {
 			"server.address": "broker", "server.port": "5671", "messaging.system": "rabbitmq", "messaging.operation.type": "send",
 			"messaging.operation.name": "send", "messaging.destination.name": "all/orders",
 		},
 	} {
-		kind, got := conventions(address)
+		u, _, _ := strings.Cut(address, "://")
+		of := map[string]endpoint.Kind{"kafka": endpoint.Kafka, "amqps": endpoint.RabbitMQ, "s3": endpoint.S3}[u]
+		if strings.Contains(address, "//sqs.") {
+			of = endpoint.SQS
+		}
+		kind, got := conventions(of, address)
 		if producer := want["messaging.system"] != ""; producer != (kind == oteltrace.SpanKindProducer) {
 			t.Errorf("%s: a span of kind %v", address, kind)
 		}

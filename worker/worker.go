@@ -310,7 +310,7 @@ func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 		return w.performBatch(j, s)
 	}
 	number := int(j.Attempts) + 1
-	span := w.startSpan(j, s.Destination.Masked, number)
+	span := w.startSpan(j, s.Destination, number)
 	response, attempt := delivery.Result{Failure: delivery.FailExpired}, &queue.Attempt{}
 	if j.ExpiresAt == nil || time.Now().Before(*j.ExpiresAt) {
 		response, attempt = w.sender.Deliver(w.sending, s.Destination, messageOf(j))

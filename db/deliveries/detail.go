@@ -141,7 +141,7 @@ func (s Sent) input(wire signature.Wire) transform.Input {
 		Format:   wire.Format,
 		Key:      db.OrZero(s.event.Key),
 		Channels: s.event.Channels,
-		JSON:     s.endpoint.BatchMaxEvents != nil,
+		JSON:     s.settings.Batch() != nil,
 		Link:     s.link,
 	}
 }
@@ -164,8 +164,8 @@ func (s Sent) Request(t show.Attempt) show.Request {
 	}
 	if r.Batch = wire.Batch; r.Batch != nil && r.Body != nil {
 		var body []byte
-		body, kind = signature.AppendItem(nil, "", r.Body, kind)
-		r.Body = signature.AppendBatchEnd(body)
+		body, kind = signature.AppendItem(nil, s.settings.Kind.BatchStart(), r.Body, kind)
+		r.Body = signature.AppendBatchEnd(body, kind)
 	}
 	r.Headers[0].Value = kind
 	if s.settings.Kind == endpoint.Kafka {

@@ -101,7 +101,7 @@ func (t Trial) on(s endpoint.Settings, e show.Event) (one show.Tried, err error)
 		Format:   wire.Format,
 		Key:      e.Key,
 		Channels: e.Channels,
-		JSON:     s.BatchEvents != nil,
+		JSON:     s.Batch() != nil,
 		Link:     t.Links.Example,
 	})
 	if errors.As(err, &one.Problem) {

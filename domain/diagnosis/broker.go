@@ -22,7 +22,7 @@ type brokerWords struct {
 	delivered string
 }
 
-var brokers = map[endpoint.Kind]brokerWords{endpoint.Kafka: kafkaWords, endpoint.RabbitMQ: rabbitMQWords, endpoint.SQS: sqsWords}
+var brokers = map[endpoint.Kind]brokerWords{endpoint.Kafka: kafkaWords, endpoint.RabbitMQ: rabbitMQWords, endpoint.SQS: sqsWords, endpoint.S3: s3Words}
 
 // anyBroker is what is said of failures that no kind of broker has words for.
 var anyBroker = map[health.Problem]said{

@@ -5,6 +5,8 @@ import (
 	"mime"
 	"strings"
 	"time"
+
+	"posthorn/domain/signature"
 )
 
 // The bounds of batches, and what they are where an endpoint doesn't say.
@@ -16,6 +18,10 @@ const (
 
 	DefaultBatchWait  = 1000
 	DefaultBatchBytes = 1 << 20
+
+	DefaultObjectEvents = MaxBatchEvents
+	DefaultObjectWait   = MaxBatchWait
+	DefaultObjectBytes  = MaxBatchBytes
 )
 
 // Batch is how many events one request has at most.
@@ -25,12 +31,19 @@ type Batch struct {
 	Wait   time.Duration // for more events, counted from the first
 }
 
-// Batch is how the endpoint's events share requests; nil: each has its own.
+// Batch is how the endpoint's events share requests; nil: each has its own. Those of a bucket always do: an object for
+// each event is what nobody can read later.
 func (s Settings) Batch() *Batch {
-	if s.BatchEvents == nil {
+	b := &Batch{Bytes: DefaultBatchBytes, Wait: DefaultBatchWait * time.Millisecond}
+	switch {
+	case s.Kind == S3:
+		b = &Batch{Events: DefaultObjectEvents, Bytes: DefaultObjectBytes, Wait: DefaultObjectWait * time.Millisecond}
+	case s.BatchEvents == nil:
 		return nil
 	}
-	b := &Batch{Events: *s.BatchEvents, Bytes: DefaultBatchBytes, Wait: DefaultBatchWait * time.Millisecond}
+	if s.BatchEvents != nil {
+		b.Events = *s.BatchEvents
+	}
 	if s.BatchWait != nil {
 		b.Wait = time.Duration(*s.BatchWait) * time.Millisecond
 	}
@@ -40,12 +53,20 @@ func (s Settings) Batch() *Batch {
 	return b
 }
 
+// BatchStart is the content type with which a batch for an endpoint of a kind starts (signature.AppendItem).
+func (k Kind) BatchStart() string {
+	if k == S3 {
+		return signature.LinesType
+	}
+	return ""
+}
+
 // Batches reports whether an endpoint of a kind can take several events in one request.
-func (k Kind) Batches() bool { return k == HTTP || k == Inbox }
+func (k Kind) Batches() bool { return k == HTTP || k == Inbox || k == S3 }
 
 // batches checks whether the endpoint's events can share a request, which is JSON and has one set of headers.
 func (c *collector) batches(s Settings) {
-	if s.BatchEvents == nil {
+	if s.Batch() == nil {
 		return
 	}
 	if !s.Kind.Batches() {

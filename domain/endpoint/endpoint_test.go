@@ -490,6 +490,7 @@ func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 		"auth":                  func(s *endpoint.Settings) { s.Auth = &endpoint.Auth{Type: endpoint.Bearer, Secret: "x"} },
 		"tls":                   func(s *endpoint.Settings) { s.TLS = &endpoint.ClientTLS{CA: "x"} },
 		"sqs":                   func(s *endpoint.Settings) { s.Connection = place("x") },
+		"s3":                    func(s *endpoint.Settings) { s.Connection = place("x") },
 		"transformation": func(s *endpoint.Settings) {
 			s.Transformation = &transform.Transformation{Kind: transform.CEL, Expression: "data"}
 		},
@@ -498,12 +499,12 @@ func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 	}
 	// Four fields make one name: a policy, its delays, their jitter and its spread. Two are wire: the shape and its
 	// secret. One field is the connection of each kind of broker.
-	if fields := reflect.TypeFor[endpoint.Settings]().NumField(); fields != len(changes)+2 {
+	if fields := reflect.TypeFor[endpoint.Settings]().NumField(); fields != len(changes)+1 {
 		t.Errorf("%d fields, %d cases: a field is not tried", fields, len(changes))
 	}
 	for name, change := range changes {
 		before := good()
-		before.Kind = cmp.Or(map[string]endpoint.Kind{"kafka": endpoint.Kafka, "rabbitmq": endpoint.RabbitMQ, "sqs": endpoint.SQS}[name], before.Kind)
+		before.Kind = cmp.Or(map[string]endpoint.Kind{"kafka": endpoint.Kafka, "rabbitmq": endpoint.RabbitMQ, "sqs": endpoint.SQS, "s3": endpoint.S3}[name], before.Kind)
 		after := before.Clone()
 		change(&after)
 		if got := after.Diff(before); !slices.Equal(got, []string{name}) {

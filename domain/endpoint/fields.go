@@ -343,6 +343,13 @@ var fields = []Field{
 		show: showSQS,
 	},
 	{
+		Name: "s3",
+		Type: Special,
+		Kind: S3,
+		set:  setS3,
+		show: showS3,
+	},
+	{
 		Name:     "external_id",
 		Optional: true,
 		Unsent:   true,

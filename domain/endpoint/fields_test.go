@@ -48,7 +48,7 @@ func TestEachFieldOfTheTableIsSetAndShown(t *testing.T) {
 		"custom_headers":        `{"X-Team":"payments"}`,
 		"metadata":              `{"a":"b"}`,
 	}
-	others := []string{"preset", "kafka", "rabbitmq", "sqs", "sensitive_headers", "auth", "tls"} // written only, of another kind, a part of custom_headers, with secrets
+	others := []string{"preset", "kafka", "rabbitmq", "sqs", "s3", "sensitive_headers", "auth", "tls"} // written only, of another kind, a part of custom_headers, with secrets
 	for _, f := range endpoint.Fields() {
 		sample, known := samples[f.Name]
 		if !known {

@@ -20,11 +20,12 @@ const (
 
 	RabbitMQ Kind = "rabbitmq" // a message to an exchange
 	SQS      Kind = "sqs"      // a message to a queue of Amazon SQS
+	S3       Kind = "s3"       // an object in a bucket of Amazon S3, of several events
 )
 
-// Broker reports whether deliveries of a kind are messages to a broker, which acknowledges each one. No receiver
-// responds: there is no challenge, no HTTP method, and no filter in front.
-func (k Kind) Broker() bool { return k == Kafka || k == RabbitMQ || k == SQS }
+// Broker reports whether deliveries of a kind are messages to a broker, or objects in a store, which acknowledges each
+// one. No receiver responds: there is no challenge, no HTTP method, and no filter in front.
+func (k Kind) Broker() bool { return k == Kafka || k == RabbitMQ || k == SQS || k == S3 }
 
 // Connection is what a kind needs beyond the URL that people see, credentials among it. It is stored sealed, as its
 // JSON.
@@ -44,6 +45,7 @@ var kinds = []struct {
 	{Kafka, (*collector).kafka, readKafka},
 	{RabbitMQ, (*collector).rabbitmq, readRabbitMQ},
 	{SQS, (*collector).sqs, readSQS},
+	{S3, (*collector).s3, readS3},
 	{Inbox, (*collector).ownURL, nil},
 	{Feed, (*collector).feed, nil},
 }

@@ -24,7 +24,7 @@ func CheckSecretKind(k Kind) error {
 		return ErrListener
 	case Feed:
 		return ErrFeed
-	case Kafka, RabbitMQ, SQS:
+	case Kafka, RabbitMQ, SQS, S3:
 		return fault.New(
 			fault.Conflict,
 			"secret_uncheckable",

@@ -50,9 +50,9 @@ const DefaultJitter = 0.10
 // fields that reads and writes the field.
 type Settings struct {
 	Kind              Kind
-	ExternalID        string                    `row:"external_id"`        // the company's own id; empty: none
-	URL               string                    `row:"url"`                // of other kinds than HTTP: their connection as people see it
-	Connection        Connection                `row:"kafka,rabbitmq,sqs"` // nil where the kind needs none
+	ExternalID        string                    `row:"external_id"`           // the company's own id; empty: none
+	URL               string                    `row:"url"`                   // of other kinds than HTTP: their connection as people see it
+	Connection        Connection                `row:"kafka,rabbitmq,sqs,s3"` // nil where the kind needs none
 	Description       string                    `row:"description"`
 	EventTypes        []string                  `row:"event_types"`
 	Filter            string                    `row:"filter"` // JSON as saved: a string is CEL, an object means equality on all; empty: none

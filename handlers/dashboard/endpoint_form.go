@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"encoding/json"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -38,9 +39,7 @@ func knownTypes(c *handlers.Call, q *db.Tx, limit int) (names []string, err erro
 func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 	f := pages.EndpointForm{
 		Kind:        string(s.Kind),
-		Kafka:       kafkaForm(s),
-		RabbitMQ:    rabbitMQForm(s),
-		SQS:         sqsForm(s),
+		Connection:  connectionText(s),
 		Auth:        authForm(s),
 		TLS:         tlsForm(s),
 		URL:         s.URL,
@@ -79,24 +78,9 @@ func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 // filled is the form as it was sent, so that the person can fix it.
 func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm, error) {
 	f := pages.EndpointForm{
-		Kind: in.Get("kind"),
-		URL:  in.Get("url"),
-		Kafka: pages.KafkaForm{
-			Servers:   in.Get("kafka_servers"),
-			Topic:     in.Get("kafka_topic"),
-			TLS:       in.Has("kafka_tls"),
-			CA:        in.Get("kafka_ca"),
-			Mechanism: in.Get("kafka_mechanism"),
-			Username:  in.Get("kafka_username"),
-		},
-		RabbitMQ: pages.RabbitMQForm{
-			URL:        in.Get("rabbitmq_url"),
-			Exchange:   in.Get("rabbitmq_exchange"),
-			RoutingKey: in.Get("rabbitmq_routing_key"),
-			CA:         in.Get("rabbitmq_ca"),
-			Username:   in.Get("rabbitmq_username"),
-		},
-		SQS:         pages.SQSForm{QueueURL: in.Get("sqs_queue_url"), Region: in.Get("sqs_region"), AccessKeyID: in.Get("sqs_access_key_id")},
+		Kind:        in.Get("kind"),
+		URL:         in.Get("url"),
+		Connection:  typedConnection(in, endpoint.ToEndpoint),
 		Auth:        typedAuth(in),
 		TLS:         pages.TLSForm{Certificate: in.Get("tls_client_certificate"), CA: in.Get("tls_ca_certificate")},
 		All:         in.Get("scope") == "all",
@@ -138,28 +122,9 @@ func typedValue(in url.Values, row endpoint.Field) string {
 func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 	s = s.Clone()
 	given := map[string]json.RawMessage{}
-	switch s.Kind {
-	case endpoint.Kafka:
-		if err := kafkaOf(in, &s); err != nil {
-			return s, err
-		}
-	case endpoint.RabbitMQ:
-		given["rabbitmq"] = connectionJSON(in, "rabbitmq", map[string]string{
-			"url":         "url",
-			"exchange":    "exchange",
-			"routing_key": "routing_key",
-			"ca":          "ca_certificate",
-			"username":    "username",
-			"password":    "password",
-		})
-	case endpoint.SQS:
-		given["sqs"] = connectionJSON(in, "sqs", map[string]string{
-			"queue_url":     "queue_url",
-			"region":        "region",
-			"access_key_id": "access_key_id",
-			"secret":        "secret_access_key",
-		})
-	default:
+	if s.Kind.Broker() {
+		given[string(s.Kind)] = connectionJSON(in, s.Kind, endpoint.ToEndpoint)
+	} else {
 		given["url"] = textJSON(strings.TrimSpace(in.Get("url")))
 	}
 	if s.Kind == endpoint.HTTP && in.Has("auth_type") {
@@ -212,72 +177,36 @@ func retriesOf(in url.Values, s *endpoint.Settings) error {
 	return nil
 }
 
-// kafkaForm shows a topic in the form. TLS is on by default.
-func kafkaForm(s endpoint.Settings) pages.KafkaForm {
-	k, ok := s.Connection.(*endpoint.KafkaConnection)
-	if !ok {
-		return pages.KafkaForm{TLS: true}
+// connectionText shows the endpoint's connection in the form, and the defaults of the other kinds.
+func connectionText(s endpoint.Settings) map[string]string {
+	values := map[string]string{}
+	for _, kind := range endpoint.Kinds() {
+		var shown any
+		if kind == s.Kind && s.Connection != nil {
+			shown = s.Shown()[string(kind)]
+		}
+		maps.Copy(values, endpoint.ConnectionText(kind, endpoint.ToEndpoint, shown))
 	}
-	f := pages.KafkaForm{Servers: strings.Join(k.Servers, "\n"), Topic: k.Topic, TLS: k.TLS, CA: k.CA}
-	if k.SASL != nil {
-		f.Mechanism, f.Username, f.PasswordIsOnRecord = k.SASL.Mechanism, k.SASL.Username, true
-	}
-	return f
+	return values
 }
 
-// kafkaOf reads the fields of a topic.
-func kafkaOf(in url.Values, s *endpoint.Settings) error {
-	before, _ := s.Connection.(*endpoint.KafkaConnection)
-	k := &endpoint.KafkaConnection{
-		Servers: endpoint.Split(in.Get("kafka_servers")),
-		Topic:   strings.TrimSpace(in.Get("kafka_topic")),
-		TLS:     in.Has("kafka_tls"),
-		CA:      in.Get("kafka_ca"),
+// typedConnection is what the form has for all connections, without secrets.
+func typedConnection(in url.Values, use endpoint.Use) map[string]string {
+	values := map[string]string{}
+	for _, row := range endpoint.ConnectionFields("", use) {
+		switch {
+		case row.Type == endpoint.Switch:
+			values[row.Form()] = map[bool]string{true: "on", false: "off"}[in.Has(row.Form())]
+		case !row.Secret:
+			values[row.Form()] = in.Get(row.Form())
+		}
 	}
-	if mechanism := in.Get("kafka_mechanism"); mechanism != "" {
-		k.SASL = &endpoint.SASL{Mechanism: mechanism, Username: in.Get("kafka_username"), Password: in.Get("kafka_password")}
-	}
-	s.Connection = k
-	return before.Keep(k)
+	return values
 }
 
-// rabbitMQForm shows an exchange in the form.
-func rabbitMQForm(s endpoint.Settings) pages.RabbitMQForm {
-	r, ok := s.Connection.(*endpoint.RabbitMQConnection)
-	if !ok {
-		return pages.RabbitMQForm{}
-	}
-	return pages.RabbitMQForm{
-		URL:                r.URL,
-		Exchange:           r.Exchange,
-		RoutingKey:         r.RoutingKey,
-		CA:                 r.CA,
-		Username:           r.Username,
-		PasswordIsOnRecord: true,
-	}
-}
-
-// sqsForm shows a queue in the form.
-func sqsForm(s endpoint.Settings) pages.SQSForm {
-	q, ok := s.Connection.(*endpoint.SQSConnection)
-	if !ok {
-		return pages.SQSForm{}
-	}
-	return pages.SQSForm{QueueURL: q.QueueURL, Region: q.Region, AccessKeyID: q.AccessKeyID, SecretIsOnRecord: true}
-}
-
-// connectionJSON is a connection as the API has it, from the fields of the form that begin with a prefix: their names
-// there.
-func connectionJSON(in url.Values, prefix string, names map[string]string) json.RawMessage {
-	given := map[string]string{}
-	for field, name := range names {
-		given[name] = in.Get(prefix + "_" + field)
-	}
-	text, err := json.Marshal(given)
-	if err != nil {
-		panic(err) // texts alone
-	}
-	return text
+// connectionJSON is a connection as the API has it.
+func connectionJSON(in url.Values, kind endpoint.Kind, use endpoint.Use) json.RawMessage {
+	return endpoint.ConnectionJSON(kind, use, func(name string) string { return in.Get(name) })
 }
 
 // typesOf are the checked and the typed patterns.

@@ -13,8 +13,8 @@ import (
 // topicForm is what the form sends for a topic.
 func topicForm(change ...string) []string {
 	return append([]string{
-		"kind", "kafka", "url", "", "kafka_servers", "b1.acme-logistics.com:9094\r\nb2.acme-logistics.com:9094", "kafka_topic", "orders", "kafka_tls", "true",
-		"kafka_mechanism", "SCRAM-SHA-512", "kafka_username", "posthorn", "kafka_password", "canary-password", "ordering", "key",
+		"kind", "kafka", "url", "", "kafka_bootstrap_servers", "b1.acme-logistics.com:9094\r\nb2.acme-logistics.com:9094", "kafka_topic", "orders", "kafka_tls", "true",
+		"kafka_sasl_mechanism", "SCRAM-SHA-512", "kafka_sasl_username", "posthorn", "kafka_sasl_password", "canary-password", "ordering", "key",
 	}, change...)
 }
 
@@ -28,9 +28,9 @@ func TestATopicIsAddedChangedAndExplained(t *testing.T) {
 	owner.get(path+"/settings").want(http.StatusOK, "b2.acme-logistics.com:9094", "Leave empty to keep the current one").lacks("canary", `name="url"`, `name="kind"`).keep("kafka-settings")
 	w.as(access.Viewer).get(path + "/settings").want(http.StatusOK).lacks("canary")
 	// The stored password is kept, and never sent to another destination.
-	owner.post(path+"/settings", newForm(topicForm("kafka_password", "", "kafka_topic", "refunds")...)).want(http.StatusSeeOther)
+	owner.post(path+"/settings", newForm(topicForm("kafka_sasl_password", "", "kafka_topic", "refunds")...)).want(http.StatusSeeOther)
 	owner.get(path).want(http.StatusOK, "9094/refunds", "unverified")
-	owner.post(path+"/settings", newForm(topicForm("kafka_password", "", "kafka_topic", "refunds", "kafka_servers", "evil.acme-logistics.com:9094")...)).
+	owner.post(path+"/settings", newForm(topicForm("kafka_sasl_password", "", "kafka_topic", "refunds", "kafka_bootstrap_servers", "evil.acme-logistics.com:9094")...)).
 		want(http.StatusBadRequest, "Send the password again").lacks("canary").keep("kafka-password-needed")
 }
 
@@ -44,19 +44,19 @@ func TestATopicsFormTakesAnAuthorityOfItsOwn(t *testing.T) {
 	w := newDesk(t)
 	owner := w.as(access.Owner)
 	sent := strings.ReplaceAll(authority, "\n", "\r\n") // as browsers do
-	path := w.add(topicForm("kafka_ca", sent)...)
+	path := w.add(topicForm("kafka_ca_certificate", sent)...)
 	owner.get(path+"/settings").want(http.StatusOK, strings.Split(authority, "\n")[1], "CA certificate").keep("kafka-ca")
 	// The unchanged form is the same topic, so the stored password is kept.
-	owner.post(path+"/settings", newForm(topicForm("kafka_ca", sent, "kafka_password", "", "kafka_topic", "refunds")...)).want(http.StatusSeeOther)
-	owner.post(path+"/settings", newForm(topicForm("kafka_ca", "nonsense")...)).want(http.StatusBadRequest, "isn&#39;t a PEM certificate", `href="#f-kafka_ca"`, "nonsense").keep("kafka-ca-wrong")
+	owner.post(path+"/settings", newForm(topicForm("kafka_ca_certificate", sent, "kafka_sasl_password", "", "kafka_topic", "refunds")...)).want(http.StatusSeeOther)
+	owner.post(path+"/settings", newForm(topicForm("kafka_ca_certificate", "nonsense")...)).want(http.StatusBadRequest, "isn&#39;t a PEM certificate", `href="#f-kafka_ca_certificate"`, "nonsense").keep("kafka-ca-wrong")
 }
 
 func TestWhatIsWrongWithATopicIsSaidBesideItsField(t *testing.T) {
 	t.Parallel()
 	w := newDesk(t)
-	wrong := topicForm("kafka_servers", "10.0.0.1:9092", "kafka_topic", "a/b", "kafka_username", "", "kafka_password", "")
+	wrong := topicForm("kafka_bootstrap_servers", "10.0.0.1:9092", "kafka_topic", "a/b", "kafka_sasl_username", "", "kafka_sasl_password", "")
 	w.as(access.Owner).post(w.root+"/endpoints", newForm(wrong...)).
-		want(http.StatusBadRequest, "address isn&#39;t public", "letters, digits", "1 to 255 bytes", `href="#f-kafka_topic"`, `href="#f-kafka_servers"`, "10.0.0.1:9092").keep("kafka-wrong")
+		want(http.StatusBadRequest, "address isn&#39;t public", "letters, digits", "1 to 255 bytes", `href="#f-kafka_topic"`, `href="#f-kafka_bootstrap_servers"`, "10.0.0.1:9092").keep("kafka-wrong")
 }
 
 func TestARecordIsShownAsOne(t *testing.T) {

@@ -76,7 +76,7 @@ var goodForms = map[string]url.Values{
 	"/deliveries/:delivery_id/unarchive":                 {},
 	"/subscriptions/:subscription_id/revoke":             {},
 	// TestASourceIsManagedOnItsPages sends these.
-	"/sources":                                          {"name": {"taken"}, "kind": {"kafka"}, "kafka_servers": {"b.example.com:9092"}, "kafka_topic": {"a"}, "kafka_tls": {"on"}},
+	"/sources":                                          {"name": {"taken"}, "kind": {"kafka"}, "kafka_bootstrap_servers": {"b.example.com:9092"}, "kafka_topic": {"a"}, "kafka_tls": {"on"}},
 	"/sources/:source_id/settings":                      {"mapping": {"body"}},
 	"/sources/:source_id/mapping/try":                   {"mapping": {"body"}, "sample": {"{}"}},
 	"/sources/:source_id/pause":                         {},

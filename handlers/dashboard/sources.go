@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 
@@ -78,31 +79,36 @@ func (a *dashboard) showNewSource(c *handlers.Call, status int, f pages.SourceFo
 
 // sourceForm shows settings in the form.
 func sourceForm(s source.Settings) pages.SourceForm {
-	of := endpoint.Settings{Kind: s.Kind, Connection: s.Connection}
 	f := pages.SourceForm{Name: s.Name, Kind: string(s.Kind), Start: s.Start, Mapping: s.Mapping}
-	f.Kafka, f.RabbitMQ, f.SQS = kafkaForm(of), rabbitMQForm(of), sqsForm(of)
-	f.Queue = f.RabbitMQ.RoutingKey
+	f.Use, f.Values = endpoint.FromSource, map[string]string{}
+	for _, kind := range source.Kinds() {
+		var shown any
+		if kind == s.Kind && s.Connection != nil {
+			shown = s.Shown()
+		}
+		maps.Copy(f.Values, endpoint.ConnectionText(kind, f.Use, shown))
+	}
 	return f
 }
 
 // filledSource is the form as it was sent, with what is wrong with it.
 func filledSource(in url.Values, before source.Settings, wrong map[string]string) pages.SourceForm {
 	f := sourceForm(before)
-	for name, into := range map[string]*string{
-		"name": &f.Name, "kind": &f.Kind, "start": &f.Start, "mapping": &f.Mapping, "rabbitmq_queue": &f.Queue,
-		"kafka_servers": &f.Kafka.Servers, "kafka_topic": &f.Kafka.Topic, "kafka_ca": &f.Kafka.CA, "kafka_mechanism": &f.Kafka.Mechanism,
-		"kafka_username": &f.Kafka.Username, "rabbitmq_url": &f.RabbitMQ.URL, "rabbitmq_ca": &f.RabbitMQ.CA, "rabbitmq_username": &f.RabbitMQ.Username,
-		"sqs_queue_url": &f.SQS.QueueURL, "sqs_region": &f.SQS.Region, "sqs_access_key_id": &f.SQS.AccessKeyID,
-	} {
+	for name, into := range map[string]*string{"name": &f.Name, "kind": &f.Kind, "start": &f.Start, "mapping": &f.Mapping} {
 		if in.Has(name) {
 			*into = in.Get(name)
 		}
 	}
-	if in.Has("kafka_servers") {
-		f.Kafka.TLS = in.Has("kafka_tls")
+	if hasConnection(in, endpoint.Kind(f.Kind)) {
+		maps.Copy(f.Values, typedConnection(in, f.Use))
 	}
 	f.Wrong = wrong
 	return f
+}
+
+// hasConnection reports whether a form has the fields of a kind's connection.
+func hasConnection(in url.Values, kind endpoint.Kind) bool {
+	return in.Has(endpoint.ConnectionForm(string(kind)))
 }
 
 // sourceOf lays the form over settings and validates the result.
@@ -116,28 +122,8 @@ func (a *dashboard) sourceOf(in url.Values, s source.Settings) (source.Settings,
 		s.Start = in.Get("start")
 	}
 	given := map[string]json.RawMessage{}
-	switch {
-	case s.Kind == endpoint.Kafka && in.Has("kafka_servers"):
-		of := endpoint.Settings{Kind: s.Kind, Connection: s.Connection}
-		if err := kafkaOf(in, &of); err != nil {
-			return s, err
-		}
-		s.Connection = of.Connection
-	case s.Kind == endpoint.RabbitMQ && in.Has("rabbitmq_url"):
-		given["rabbitmq"] = connectionJSON(in, "rabbitmq", map[string]string{
-			"url":      "url",
-			"queue":    "queue",
-			"ca":       "ca_certificate",
-			"username": "username",
-			"password": "password",
-		})
-	case s.Kind == endpoint.SQS && in.Has("sqs_queue_url"):
-		given["sqs"] = connectionJSON(in, "sqs", map[string]string{
-			"queue_url":     "queue_url",
-			"region":        "region",
-			"access_key_id": "access_key_id",
-			"secret":        "secret_access_key",
-		})
+	if hasConnection(in, s.Kind) {
+		given[string(s.Kind)] = connectionJSON(in, s.Kind, endpoint.FromSource)
 	}
 	if err := s.Patch(given); err != nil {
 		return s, err

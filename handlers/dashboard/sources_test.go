@@ -14,8 +14,8 @@ import (
 
 func sourceForm() url.Values {
 	return url.Values{
-		"name": {"orders"}, "kind": {"kafka"}, "kafka_servers": {"b.example.com:9092"}, "kafka_topic": {"orders"}, "kafka_tls": {"on"},
-		"kafka_mechanism": {"PLAIN"}, "kafka_username": {"anna"}, "kafka_password": {"secret-1"}, "start": {"oldest"},
+		"name": {"orders"}, "kind": {"kafka"}, "kafka_bootstrap_servers": {"b.example.com:9092"}, "kafka_topic": {"orders"}, "kafka_tls": {"on"},
+		"kafka_sasl_mechanism": {"PLAIN"}, "kafka_sasl_username": {"anna"}, "kafka_sasl_password": {"secret-1"}, "start": {"oldest"},
 		"mapping": {`{"type": "order." + body.status, "data": body}`},
 	}
 }
@@ -44,7 +44,7 @@ func TestASourceIsManagedOnItsPages(t *testing.T) {
 	if n := one[int](w, "SELECT count(*) FROM sources WHERE mapping LIKE '%note%' AND url = 'kafka://b.example.com:9092/orders'"); n != 1 {
 		t.Error("the mapping alone was not saved")
 	}
-	owner.post(at+"/settings", url.Values{"kafka_servers": {"evil.example.com:9092"}, "kafka_topic": {"orders"}, "kafka_tls": {"on"}, "kafka_mechanism": {"PLAIN"}, "kafka_username": {"anna"}}).
+	owner.post(at+"/settings", url.Values{"kafka_bootstrap_servers": {"evil.example.com:9092"}, "kafka_topic": {"orders"}, "kafka_tls": {"on"}, "kafka_sasl_mechanism": {"PLAIN"}, "kafka_sasl_username": {"anna"}}).
 		want(http.StatusBadRequest, "Send the password again")
 	owner.next(at+"/pause", nil).want(200, "Paused.", "Resume")
 	owner.next(at+"/resume", nil).want(200, "Resumed.", "Pause")

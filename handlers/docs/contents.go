@@ -19,7 +19,7 @@ const referenceTitle = "API reference"
 // chapters contain every guide, as a test checks. Pages that cite a decision link to it (adr/).
 var chapters = []chapter{
 	{"Get started", []string{"quickstart", "authentication", "portal", "sso"}},
-	{"Send events", []string{"program", "filters", "transformations", "batches", "kafka", "rabbitmq", "sqs", "feeds", "mcp", "health", "replay", "outbox", "sources", "declarative", "migrate", "svix"}},
+	{"Send events", []string{"program", "filters", "transformations", "batches", "kafka", "rabbitmq", "sqs", "s3", "feeds", "mcp", "health", "replay", "outbox", "sources", "declarative", "migrate", "svix"}},
 	{"Receive webhooks", []string{"verify", "public-signatures", "receiver-auth", "mtls", "bot-filters", "delivery", "cli"}},
 	{referenceTitle, []string{"errors"}},
 	{"Operate Posthorn", []string{

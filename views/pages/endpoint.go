@@ -215,6 +215,9 @@ func (v VerificationView) steps() []components.StepProps {
 	case v.Endpoint.Settings.Kind == endpoint.Kafka:
 		sent.Title, sent.Text = "Write a record", "A signed record to "+v.Endpoint.Settings.URL+"."
 		proof.Title, proof.Text = "Wait for the brokers", "All in-sync replicas must acknowledge the record."
+	case v.Endpoint.Settings.Kind == endpoint.S3:
+		sent.Title, sent.Text = "Write an object", "A signed object below "+v.Endpoint.Settings.URL+"."
+		proof.Title, proof.Text = "Wait for the bucket", "It must accept the object."
 	case v.Endpoint.Settings.Kind.Broker():
 		sent.Title, sent.Text = "Send a message", "A signed message to "+v.Endpoint.Settings.URL+"."
 		proof.Title, proof.Text = "Wait for the broker", "It must confirm the message."

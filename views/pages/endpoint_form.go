@@ -22,9 +22,7 @@ type EndpointForm struct {
 	Kind        string
 	Choose      bool // the kind can be chosen
 	URL         string
-	Kafka       KafkaForm
-	RabbitMQ    RabbitMQForm
-	SQS         SQSForm
+	Connection  map[string]string // by the names of fields in forms
 	Auth        AuthForm
 	TLS         TLSForm
 	All         bool // subscribes to every event type
@@ -86,29 +84,6 @@ func (f EndpointForm) choices(row endpoint.Field) (out []components.Option) {
 	return out
 }
 
-// KafkaForm holds the fields of a topic, as typed. A password is not shown again.
-type KafkaForm struct {
-	Servers            string // one per line
-	Topic              string
-	TLS                bool
-	CA                 string // in PEM; empty: the machine's authorities
-	Mechanism          string // empty: none
-	Username           string
-	PasswordIsOnRecord bool
-}
-
-// RabbitMQForm holds the fields of an exchange, as typed. A password is not shown again.
-type RabbitMQForm struct {
-	URL, Exchange, RoutingKey, CA, Username string
-	PasswordIsOnRecord                      bool
-}
-
-// SQSForm holds the fields of a queue, as typed. A secret is not shown again.
-type SQSForm struct {
-	QueueURL, Region, AccessKeyID string
-	SecretIsOnRecord              bool
-}
-
 // NewEndpointView is the form of a new endpoint.
 type NewEndpointView struct {
 	Shell   layout.Shell
@@ -163,6 +138,8 @@ func (f EndpointForm) summary() []components.Wrong {
 			id = ""
 		case own != "":
 			id = own
+		case endpoint.ConnectionForm(name) != "":
+			id = "f-" + endpoint.ConnectionForm(name)
 		case field == "auth":
 			id = "f-auth_" + cmp.Or(part, "type")
 		case field == "tls":
@@ -176,28 +153,8 @@ func (f EndpointForm) summary() []components.Wrong {
 
 // fieldIDs are the ids of fields whose names differ from the API's.
 var fieldIDs = map[string]string{ //nolint:gosec // ids of fields, no credentials
-	"retry_policy.delays":     "f-retry_delays",
-	"retry_policy.jitter":     "f-retry_jitter",
-	"kafka":                   "f-kafka_servers",
-	"kafka.bootstrap_servers": "f-kafka_servers",
-	"kafka.topic":             "f-kafka_topic",
-	"kafka.ca_certificate":    "f-kafka_ca",
-	"kafka.sasl.mechanism":    "f-kafka_mechanism",
-	"kafka.sasl.username":     "f-kafka_username",
-	"kafka.sasl.password":     "f-kafka_password",
-	"sqs":                     "f-sqs_queue_url",
-	"sqs.queue_url":           "f-sqs_queue_url",
-	"sqs.region":              "f-sqs_region",
-	"sqs.access_key_id":       "f-sqs_access_key_id",
-	"sqs.secret_access_key":   "f-sqs_secret",
-	"rabbitmq":                "f-rabbitmq_url",
-	"rabbitmq.url":            "f-rabbitmq_url",
-	"rabbitmq.queue":          "f-rabbitmq_queue",
-	"rabbitmq.exchange":       "f-rabbitmq_exchange",
-	"rabbitmq.routing_key":    "f-rabbitmq_routing_key",
-	"rabbitmq.ca_certificate": "f-rabbitmq_ca",
-	"rabbitmq.username":       "f-rabbitmq_username",
-	"rabbitmq.password":       "f-rabbitmq_password",
+	"retry_policy.delays": "f-retry_delays",
+	"retry_policy.jitter": "f-retry_jitter",
 }
 
 func kindOptions() []components.Option {
@@ -206,6 +163,7 @@ func kindOptions() []components.Option {
 		{Label: "Kafka", Value: string(endpoint.Kafka), Hint: "A signed record in your topic."},
 		{Label: "RabbitMQ", Value: string(endpoint.RabbitMQ), Hint: "A signed message to your exchange."},
 		{Label: "Amazon SQS", Value: string(endpoint.SQS), Hint: "A signed message to your queue."},
+		{Label: "Amazon S3", Value: string(endpoint.S3), Hint: "A signed object in your bucket, of many events."},
 		{Label: "Feed", Value: string(endpoint.Feed), Hint: "Your program reads the events itself, without a public address."},
 	}
 }
@@ -218,15 +176,17 @@ func when(choose bool, kind endpoint.Kind) templ.Attributes {
 	return templ.Attributes{"data-when": "kind=" + string(kind)}
 }
 
-func mechanismOptions() []components.Option {
-	out := []components.Option{{Label: "None", Value: ""}}
-	for _, m := range endpoint.SASLMechanisms() {
-		out = append(out, components.Option{Label: "SASL " + m, Value: m})
+// whenChosen names the choice with which a part of the form is shown; empty: always.
+func whenChosen(choice string) templ.Attributes {
+	if choice == "" {
+		return nil
 	}
-	return out
+	return templ.Attributes{"data-when": choice}
 }
 
-func mechanisms() string { return strings.Join(endpoint.SASLMechanisms(), "|") }
+func (f EndpointForm) connection() ConnectionForm {
+	return ConnectionForm{Use: endpoint.ToEndpoint, Values: f.Connection, Wrong: f.Wrong}
+}
 
 func passwordHint(onRecord bool) string {
 	if onRecord {

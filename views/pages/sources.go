@@ -21,8 +21,8 @@ type SourcesView struct {
 
 // SourceForm holds the fields of a source.
 type SourceForm struct {
-	Name, Kind, Start, Mapping, Queue string
-	EndpointForm                      // the connection, and errors by the field's name in the API
+	Name, Kind, Start, Mapping string
+	ConnectionForm
 }
 
 // NewSourceView is the form of a new source.
@@ -108,10 +108,12 @@ func (f SourceForm) mappingProps() components.FieldProps {
 	}
 }
 
+// summary lists all errors, for the head of the form.
+func (f SourceForm) summary() []components.Wrong { return EndpointForm{Wrong: f.Wrong}.summary() }
+
 // connectionSummary is what is wrong with the connection alone.
 func (f SourceForm) connectionSummary() []components.Wrong {
-	other := f.EndpointForm
-	other.Wrong = map[string]string{}
+	other := EndpointForm{Wrong: map[string]string{}}
 	for name, detail := range f.Wrong {
 		if name != "mapping" && name != "sample" {
 			other.Wrong[name] = detail

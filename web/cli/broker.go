@@ -2,165 +2,170 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"posthorn/domain/endpoint"
 )
 
-// topic are the flags of an endpoint that is a broker.
-type topic struct {
-	Kafka    []string `placeholder:"HOST:PORT" help:"Bootstrap servers of a Kafka cluster. Events are written to --topic of this cluster instead of being sent to a URL."`
-	Topic    string   `placeholder:"NAME" help:"The topic of the --kafka cluster."`
-	CA       *string  `name:"ca-certificate" placeholder:"@FILE" help:"Trust only these certificate authorities, in PEM: @FILE or - for stdin; none removes them."`
-	SASL     string   `name:"sasl" placeholder:"MECHANISM" help:"How to authenticate to the brokers: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; none removes it."`
-	User     string   `placeholder:"NAME" help:"The user name for --sasl or --rabbitmq."`
-	Password *string  `placeholder:"@FILE" help:"The password for --sasl or --rabbitmq: @FILE or - for stdin."`
-
-	SQS       string  `name:"sqs" placeholder:"URL" help:"URL of an Amazon SQS queue. Events are sent to this queue instead of to a URL."`
-	Region    string  `placeholder:"REGION" help:"The region of the --sqs queue, if its URL does not contain it."`
-	AccessKey string  `name:"access-key-id" placeholder:"ID" help:"The access key id for --sqs."`
-	SecretKey *string `name:"secret-access-key" placeholder:"@FILE" help:"The secret access key for --sqs: @FILE or - for stdin."`
-
-	RabbitMQ   string  `name:"rabbitmq" placeholder:"URL" help:"URL of a RabbitMQ broker, as amqps://HOST:5671/VHOST. Events are published to --exchange instead of being sent to a URL."`
-	Exchange   *string `placeholder:"NAME" help:"The exchange of the --rabbitmq broker. Default: the one that routes to the queue of --routing-key."`
-	RoutingKey *string `name:"routing-key" placeholder:"KEY" help:"The routing key of messages to --rabbitmq; {type} stands for the event type. Default: {type}."`
+// connection are the flags of a connection to a broker or a store: one for each flag in the table of connections.
+type connection struct {
+	Flags kong.Plugins `embed:""`
+	use   endpoint.Use
 }
 
-// named checks that the connection in a body names where its kind of broker writes.
-func named(kind string, fields map[string]any) error {
-	if kind == "sqs" {
-		if connection, _ := fields["sqs"].(map[string]any); connection["queue_url"] == nil {
-			return fail(ExitUsage, "An SQS endpoint needs its queue: --sqs URL --access-key-id ID --secret-access-key @FILE.")
+// connectionFlags are the rows of a use that have a flag, the first of each.
+func connectionFlags(use endpoint.Use) (rows []endpoint.ConnectionField) {
+	known := map[string]bool{"": true}
+	for _, f := range endpoint.ConnectionFields("", use) {
+		if !known[f.Flag] {
+			known[f.Flag], rows = true, append(rows, f)
 		}
-		return nil
 	}
-	if kind == "rabbitmq" {
-		if connection, _ := fields["rabbitmq"].(map[string]any); connection["url"] == nil {
-			return fail(ExitUsage, "A RabbitMQ endpoint needs its broker: --rabbitmq amqps://HOST:5671/VHOST --user NAME --password @FILE.")
+	return rows
+}
+
+// newConnection has a field for each flag.
+func newConnection(use endpoint.Use) connection {
+	var fields []reflect.StructField
+	for i, f := range connectionFlags(use) {
+		help, kind, placeholder := f.Help, reflect.TypeFor[*string](), "TEXT"
+		switch {
+		case f.Type == endpoint.List:
+			kind, placeholder = reflect.TypeFor[[]string](), "HOST:PORT"
+		case f.Type == endpoint.Switch:
+			placeholder = "on|off"
+		case f.Secret || f.File:
+			placeholder = "@FILE"
 		}
-		return nil
+		if f.Names && use == endpoint.ToEndpoint && endpoint.ConnectionForm(string(f.Kind)) == f.Form() {
+			help += " Events go there instead of to a URL."
+		}
+		tag := fmt.Sprintf("name:%q help:%q placeholder:%q", f.Flag, help, placeholder)
+		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("C%d", i), Type: kind, Tag: reflect.StructTag(tag)})
 	}
-	connection, _ := fields["kafka"].(map[string]any)
-	if connection["bootstrap_servers"] == nil || connection["topic"] == nil {
-		return fail(ExitUsage, "A Kafka endpoint needs its bootstrap servers and its topic: --kafka HOST:PORT --topic NAME.")
-	}
-	return nil
+	return connection{Flags: kong.Plugins{reflect.New(reflect.StructOf(fields)).Interface()}, use: use}
 }
 
-// kind is the kind of broker that the flags are about; empty: none was given. Flags that both kinds have are about
-// RabbitMQ if one of its own is given, or the body has its connection.
-func (t topic) kind(fields map[string]any) string {
-	_, is := fields["rabbitmq"].(map[string]any)
-	switch {
-	case len(t.Kafka) > 0, t.Topic != "", t.SASL != "":
-		return "kafka"
-	case t.SQS != "", t.Region != "", t.AccessKey != "", t.SecretKey != nil:
-		return "sqs"
-	case t.RabbitMQ != "", t.Exchange != nil, t.RoutingKey != nil:
-		return "rabbitmq"
-	case t.CA == nil && t.User == "" && t.Password == nil:
-		return ""
-	case is:
-		return "rabbitmq"
+// given are the values of the flags that were given, by the name of the flag.
+func (c connection) given() map[string]any {
+	values := map[string]any{}
+	flags := reflect.ValueOf(c.Flags[0]).Elem()
+	for i, f := range connectionFlags(c.use) {
+		switch v := flags.Field(i).Interface().(type) {
+		case []string:
+			if len(v) > 0 {
+				values[f.Flag] = v
+			}
+		case *string:
+			if v != nil {
+				values[f.Flag] = *v
+			}
+		}
 	}
-	return "kafka"
+	return values
 }
 
-// set writes the flags over a body's connection, and returns its kind; empty: no flag was given.
-func (t topic) set(ctx context.Context, e *Env, fields map[string]any) (string, error) {
-	kind := t.kind(fields)
-	if kind == "" {
+// kinds are the kinds that have all flags that were given, one that the body has a connection of first.
+func (c connection) kinds(given, fields map[string]any) (kinds []endpoint.Kind) {
+	for _, kind := range endpoint.Kinds() {
+		has := map[string]bool{}
+		for _, f := range endpoint.ConnectionFields(kind, c.use) {
+			has[f.Flag] = true
+		}
+		all := true
+		for flag := range given {
+			all = all && has[flag]
+		}
+		if _, is := fields[string(kind)].(map[string]any); all && is {
+			return []endpoint.Kind{kind}
+		} else if all && len(has) > 0 {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// set writes the flags over a body's connection, and returns its kind; empty: no flag was given. Where several kinds
+// have them, known is asked for the kind; nil: nobody knows.
+func (c connection) set(ctx context.Context, e *Env, fields map[string]any, known func() (string, error)) (string, error) {
+	given := c.given()
+	if len(given) == 0 {
 		return "", nil
 	}
-	connection, ok := fields[kind].(map[string]any)
+	kinds := c.kinds(given, fields)
+	if len(kinds) == 0 {
+		return "", fail(ExitUsage, "--%s are of different kinds. Use those of one.", strings.Join(slices.Sorted(maps.Keys(given)), " and --"))
+	}
+	kind := kinds[0]
+	if len(kinds) > 1 && known != nil {
+		of, err := known()
+		if err != nil {
+			return "", err
+		}
+		if slices.Contains(kinds, endpoint.Kind(of)) {
+			kind = endpoint.Kind(of)
+		}
+	}
+	into, ok := fields[string(kind)].(map[string]any)
 	if !ok {
-		connection = map[string]any{}
+		into = map[string]any{}
+		fields[string(kind)] = into
 	}
-	fields[kind] = connection
-	switch kind {
-	case "rabbitmq":
-		return kind, t.setRabbitMQ(ctx, e, connection)
-	case "sqs":
-		return kind, t.setSQS(ctx, e, connection)
-	}
-	if len(t.Kafka) > 0 {
-		connection["bootstrap_servers"] = t.Kafka
-	}
-	if t.Topic != "" {
-		connection["topic"] = t.Topic
-	}
-	if err := t.setCertificates(ctx, e, connection); err != nil {
-		return kind, err
-	}
-	return kind, t.setLogin(ctx, e, connection)
-}
-
-func (t topic) setSQS(ctx context.Context, e *Env, connection map[string]any) error {
-	for name, value := range map[string]string{"queue_url": t.SQS, "region": t.Region, "access_key_id": t.AccessKey} {
-		if value != "" {
-			connection[name] = value
+	for _, f := range endpoint.ConnectionFields(kind, c.use) {
+		value, is := given[f.Flag]
+		if !is {
+			continue
 		}
-	}
-	if t.SecretKey == nil {
-		return nil
-	}
-	text, err := input(ctx, e, *t.SecretKey, nothing)
-	connection["secret_access_key"] = string(text)
-	return err
-}
-
-func (t topic) setRabbitMQ(ctx context.Context, e *Env, connection map[string]any) error {
-	if t.RabbitMQ != "" {
-		connection["url"] = t.RabbitMQ
-	}
-	if t.Exchange != nil {
-		connection["exchange"] = *t.Exchange
-	}
-	if t.RoutingKey != nil {
-		connection["routing_key"] = *t.RoutingKey
-	}
-	if t.User != "" {
-		connection["username"] = t.User
-	}
-	if t.Password != nil {
-		text, err := input(ctx, e, *t.Password, nothing)
+		value, err := flagValue(ctx, e, f, value)
 		if err != nil {
-			return err
+			return "", err
 		}
-		connection["password"] = string(text)
+		f.Put(into, value)
 	}
-	return t.setCertificates(ctx, e, connection)
+	if sasl, is := into["sasl"].(map[string]any); is && (sasl["mechanism"] == nil || sasl["username"] == nil) {
+		return "", fail(ExitUsage, "--sasl, --user and --password go together.")
+	}
+	return string(kind), nil
 }
 
-func (t topic) setCertificates(ctx context.Context, e *Env, connection map[string]any) error {
+// flagValue is a flag's value as the API takes it.
+func flagValue(ctx context.Context, e *Env, f endpoint.ConnectionField, value any) (any, error) {
+	text, is := value.(string)
 	switch {
-	case t.CA == nil:
-		return nil
-	case *t.CA == "none":
-		connection["ca_certificate"] = nil
-		return nil
+	case !is:
+		return value, nil
+	case f.Type == endpoint.Switch && text != "on" && text != "off":
+		return nil, fail(ExitUsage, "--%s is on or off.", f.Flag)
+	case f.Type == endpoint.Switch:
+		return text == "on", nil
+	case f.Type == endpoint.Choice && text != "none":
+		return strings.ToUpper(text), nil
+	case f.File && text == "none":
+		return nil, nil
+	case f.File || f.Secret:
+		read, err := input(ctx, e, text, nothing)
+		return string(read), err
 	}
-	text, err := input(ctx, e, *t.CA, nothing)
-	connection["ca_certificate"] = string(text)
-	return err
+	return text, nil
 }
 
-func (t topic) setLogin(ctx context.Context, e *Env, connection map[string]any) error {
-	switch {
-	case t.SASL == "none":
-		connection["sasl"] = nil
-		return nil
-	case t.SASL == "" && t.User == "" && t.Password == nil:
-		return nil
-	case t.SASL == "" || t.User == "":
-		return fail(ExitUsage, "--sasl, --user and --password go together.")
-	}
-	sasl := map[string]any{"mechanism": strings.ToUpper(t.SASL), "username": t.User}
-	if t.Password != nil {
-		text, err := input(ctx, e, *t.Password, nothing)
-		if err != nil {
-			return err
+// named checks that the connection in a body names where it leads.
+func (c connection) named(kind string, fields map[string]any) error {
+	into, _ := fields[kind].(map[string]any)
+	var missing []string
+	for _, f := range endpoint.ConnectionFields(endpoint.Kind(kind), c.use) {
+		if !f.Optional && f.Type != endpoint.Switch && into[f.Name] == nil {
+			missing = append(missing, "--"+f.Flag)
 		}
-		sasl["password"] = string(text)
 	}
-	connection["sasl"] = sasl
+	if len(missing) > 0 {
+		return fail(ExitUsage, "A connection to %s also needs %s.", kind, strings.Join(missing, ", "))
+	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"posthorn/client"
+	"posthorn/domain/endpoint"
 )
 
 // Commands are the commands, as kong reads them from the tags.
@@ -52,6 +53,8 @@ type Commands struct {
 // New are the commands, with the flags that come from tables.
 func New() (c Commands) {
 	c.Endpoints.Create.settings, c.Endpoints.Update.settings = newSettings(), newSettings()
+	c.Endpoints.Create.connection, c.Endpoints.Update.connection = newConnection(endpoint.ToEndpoint), newConnection(endpoint.ToEndpoint)
+	c.Sources.Create.connection, c.Sources.Update.connection = newConnection(endpoint.FromSource), newConnection(endpoint.FromSource)
 	return c
 }
 

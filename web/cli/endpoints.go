@@ -50,7 +50,7 @@ type endpointListCommand struct {
 	shared
 	Limit     int    `default:"50" help:"Maximum rows; 0 for all." short:"n"`
 	Condition string `placeholder:"CONDITION" help:"Only endpoints in this condition: ${enum}." enum:",failing,disabled,suspended,paused_by_operator,waiting_for_worker,asked_to_wait,degraded,unverified,paused,disconnected,active" default:""`
-	Kind      string `placeholder:"KIND" help:"Only endpoints of this kind: ${enum}. Listeners are listed with listen alone." enum:",http,kafka,rabbitmq,sqs,inbox,feed,listen" default:""`
+	Kind      string `placeholder:"KIND" help:"Only endpoints of this kind: ${enum}. Listeners are listed with listen alone." enum:",http,kafka,rabbitmq,sqs,s3,inbox,feed,listen" default:""`
 	Status    string `placeholder:"STATUS" help:"Only endpoints with this status: ${enum}." enum:",unverified,active,paused,disabled" default:""`
 }
 
@@ -316,7 +316,7 @@ func typed[T any](fields map[string]any) (T, error) {
 type endpointCreateCommand struct {
 	shared
 	settings
-	topic
+	connection
 	access
 	URL    string  `arg:"" optional:"" help:"The URL that events are sent to; can also be in --body."`
 	Secret *string `placeholder:"@FILE" help:"An existing secret to sign with: @FILE or - for stdin. Default: a new one."`
@@ -337,10 +337,10 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 	if err := c.access.set(ctx, e, fields); err != nil {
 		return err
 	}
-	if kind, err := c.topic.set(ctx, e, fields); err != nil {
+	if kind, err := c.connection.set(ctx, e, fields, nil); err != nil {
 		return err
 	} else if kind != "" {
-		if err := named(kind, fields); err != nil {
+		if err := c.named(kind, fields); err != nil {
 			return err
 		}
 		fields["kind"] = kind
@@ -381,7 +381,7 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 type endpointUpdateCommand struct {
 	one
 	settings
-	topic
+	connection
 	access
 	URL string `help:"The new URL; it is verified again."`
 }
@@ -398,7 +398,14 @@ func (c endpointUpdateCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 	if err := c.access.set(ctx, e, fields); err != nil {
 		return err
 	}
-	if _, err := c.topic.set(ctx, e, fields); err != nil {
+	_, err = c.connection.set(ctx, e, fields, func() (string, error) {
+		present, err := sdk.GetEndpoint(ctx, c.ID)
+		if err != nil {
+			return "", err
+		}
+		return string(present.Kind), nil
+	})
+	if err != nil {
 		return err
 	}
 	if len(fields) == 0 {

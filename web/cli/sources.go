@@ -27,48 +27,16 @@ type oneSource struct {
 
 // sourceFlags are the settings of a source.
 type sourceFlags struct {
-	Kafka    []string `placeholder:"HOST:PORT" help:"Bootstrap servers of a Kafka cluster."`
-	Topic    string   `placeholder:"NAME" help:"The topic of the --kafka cluster."`
-	RabbitMQ string   `name:"rabbitmq" placeholder:"URL" help:"URL of a RabbitMQ broker, as amqps://HOST:5671/VHOST."`
-	Queue    string   `placeholder:"NAME" help:"The queue of the --rabbitmq broker."`
-	CA       *string  `name:"ca-certificate" placeholder:"@FILE" help:"Trust only these certificate authorities, in PEM: @FILE or - for stdin; none removes them."`
-	SASL     string   `name:"sasl" placeholder:"MECHANISM" help:"How to authenticate to the brokers of --kafka: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; none removes it."`
-	User     string   `placeholder:"NAME" help:"The user name for --sasl or --rabbitmq."`
-	Password *string  `placeholder:"@FILE" help:"The password for --sasl or --rabbitmq: @FILE or - for stdin."`
-
-	SQS       string  `name:"sqs" placeholder:"URL" help:"URL of an Amazon SQS queue."`
-	Region    string  `placeholder:"REGION" help:"The region of the --sqs queue, if its URL does not contain it."`
-	AccessKey string  `name:"access-key-id" placeholder:"ID" help:"The access key id for --sqs."`
-	SecretKey *string `name:"secret-access-key" placeholder:"@FILE" help:"The secret access key for --sqs: @FILE or - for stdin."`
-
+	connection
 	Start   string  `placeholder:"START" help:"Of a topic, where the first read begins: oldest or newest."`
 	Mapping *string `placeholder:"EXPRESSION" help:"A CEL expression over body and message that makes an event, @FILE or - for stdin. Default: body."`
 }
 
 // set writes the flags over the fields of a body, and returns the kind of broker; empty: no flag of a connection was
 // given.
-func (f sourceFlags) set(ctx context.Context, e *Env, fields map[string]any) (kind string, err error) {
-	t := topic{
-		Kafka:     f.Kafka,
-		Topic:     f.Topic,
-		CA:        f.CA,
-		SASL:      f.SASL,
-		User:      f.User,
-		Password:  f.Password,
-		SQS:       f.SQS,
-		Region:    f.Region,
-		AccessKey: f.AccessKey,
-		SecretKey: f.SecretKey,
-		RabbitMQ:  f.RabbitMQ,
-	}
-	if f.Queue != "" {
-		fields["rabbitmq"] = map[string]any{"queue": f.Queue}
-	}
-	if kind, err = t.set(ctx, e, fields); err != nil {
+func (f sourceFlags) set(ctx context.Context, e *Env, fields map[string]any, known func() (string, error)) (kind string, err error) {
+	if kind, err = f.connection.set(ctx, e, fields, known); err != nil {
 		return kind, err
-	}
-	if f.Queue != "" {
-		kind = "rabbitmq"
 	}
 	if f.Start != "" {
 		fields["start"] = f.Start
@@ -133,12 +101,15 @@ type sourceCreateCommand struct {
 // Run creates a source.
 func (c sourceCreateCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	fields := map[string]any{"name": c.Name}
-	kind, err := c.set(ctx, e, fields)
+	kind, err := c.set(ctx, e, fields, nil)
 	if err != nil {
 		return err
 	}
 	if kind == "" {
 		return fail(ExitUsage, "A source needs its queue: --kafka HOST:PORT --topic NAME, --rabbitmq URL --queue NAME, or --sqs URL.")
+	}
+	if err := c.named(kind, fields); err != nil {
+		return err
 	}
 	fields["kind"] = kind
 	body, err := typed[client.SourceInput](fields)
@@ -161,7 +132,14 @@ func (c sourceUpdateCommand) Run(ctx context.Context, e *Env, sdk *client.Client
 	if c.Name != "" {
 		fields["name"] = c.Name
 	}
-	if _, err := c.set(ctx, e, fields); err != nil {
+	_, err := c.set(ctx, e, fields, func() (string, error) {
+		present, err := sdk.GetSource(ctx, c.ID)
+		if err != nil {
+			return "", err
+		}
+		return string(present.Kind), nil
+	})
+	if err != nil {
 		return err
 	}
 	body, err := typed[client.SourcePatch](fields)

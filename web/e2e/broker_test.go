@@ -4,8 +4,7 @@ package e2e
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	_ "embed"
 	"fmt"
 	"net"
 	"os"
@@ -20,7 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"posthorn/tools/need"
+	"posthorn/tools/maven"
 )
 
 // broker is an Apache Kafka of one node that is its own controller. It has a listener for everybody, one that asks
@@ -35,45 +34,10 @@ type broker struct {
 	ended                    chan struct{}
 }
 
-// kafkaJars brings Apache Kafka from its published packages, once for a machine: `mvn` with its own settings finds
-// them. Where there is no Java the tests say so and are left out, but not in continuous integration.
-func kafkaJars(t *testing.T) string {
-	t.Helper()
-	const pom = "testdata/kafka/pom.xml"
-	need.Programs(t, "java", "mvn")
-	text, err := os.ReadFile(pom)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(text)
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
-	dir := filepath.Join(cache, "posthorn", "kafka-"+hex.EncodeToString(sum[:6]))
-	if _, err := os.Stat(dir); err == nil {
-		return dir
-	}
-	// Beside it first, so that what is there is whole.
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	part, err := os.MkdirTemp(filepath.Dir(dir), "part-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	started := time.Now()
-	out, err := exec.CommandContext(t.Context(), "mvn", "-q", "-B", "-f", pom, "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies",
-		"-DincludeScope=runtime", "-DoutputDirectory="+part).CombinedOutput()
-	if err != nil {
-		t.Fatalf("mvn: %v\n%s", err, out)
-	}
-	if err := os.Rename(part, dir); err != nil {
-		_ = os.RemoveAll(part) // another was first
-	}
-	t.Logf("Apache Kafka was brought in %v", time.Since(started).Round(time.Second))
-	return dir
-}
+// kafkaPom says where Apache Kafka's published packages are.
+//
+//go:embed testdata/kafka/pom.xml
+var kafkaPom []byte
 
 const (
 	brokerUser     = "anna"
@@ -83,7 +47,7 @@ const (
 // startBroker starts a broker that is stopped with the test.
 func startBroker(t *testing.T) *broker {
 	t.Helper()
-	b := &broker{t: t, jars: kafkaJars(t), dir: t.TempDir()}
+	b := &broker{t: t, jars: maven.Jars(t, "kafka", kafkaPom), dir: t.TempDir()}
 	for _, address := range []*string{&b.open, &b.secured, &b.elsewhere, &b.control} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

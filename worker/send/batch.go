@@ -8,6 +8,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/queue"
 	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/signature"
 )
@@ -24,7 +25,7 @@ type Sent struct {
 // events are those of the response, unless it is a 207 that lists others.
 func (s *Sender) DeliverBatch(ctx context.Context, to *Destination, events []Message) []Sent {
 	name := db.NewID()
-	b := batch{to: to, now: name.Time(), sent: make([]Sent, len(events)), ids: make([]string, len(events)), wires: map[int64]string{}}
+	b := batch{request: request{contentType: to.kind.BatchStart()}, to: to, now: name.Time(), sent: make([]Sent, len(events)), ids: make([]string, len(events)), wires: map[int64]string{}}
 	b.signing = to.signingAt(b.now)
 	for i, m := range events {
 		s.add(&b, i, m)
@@ -34,7 +35,7 @@ func (s *Sender) DeliverBatch(ctx context.Context, to *Destination, events []Mes
 	}
 	about := signature.Batch{ID: id.Batch.Format(name), Events: b.events}
 	r := &b.request
-	r.body, r.message = signature.AppendBatchEnd(r.body), about.Message(r.message, b.now)
+	r.body, r.message = signature.AppendBatchEnd(r.body, r.contentType), about.Message(r.message, b.now)
 	headers := b.signing.Headers(make([]signature.Header, 0, 8), r.message, r.body, signature.Send{At: b.now, Attempt: 1})
 	public := s.publicHeaders(to, r.body, r.contentType, headers, b.now)
 	shared := queue.Attempt{StartedAt: b.now, URL: to.Masked, Signature: signature.KeptWith(b.signing.Kept(headers), public)}
@@ -93,7 +94,9 @@ func (s *Sender) add(b *batch, i int, m Message) {
 	}
 	b.request.method = one.method
 	b.request.body, b.request.contentType = signature.AppendItem(b.request.body, b.request.contentType, one.body, one.contentType)
-	b.events++
+	if b.events++; b.to.kind == endpoint.S3 {
+		b.request.parts = append(b.request.parts, m.Delivery)
+	}
 	b.used[i], b.ids[i] = used, one.message.EventID
 }
 
@@ -135,7 +138,7 @@ func (b *batch) wire(transformed int64, about signature.Batch) string {
 }
 
 // alone makes a batch of a body that is no event's.
-func (r *request) alone() {
-	body, kind := signature.AppendItem(nil, "", r.body, r.contentType)
-	r.body, r.contentType = signature.AppendBatchEnd(body), kind
+func (r *request) alone(start string) {
+	body, kind := signature.AppendItem(nil, start, r.body, r.contentType)
+	r.body, r.contentType = signature.AppendBatchEnd(body, kind), kind
 }

@@ -45,6 +45,9 @@ type Destination struct {
 	shape           signature.Wire     // of which wire is the text
 }
 
+// Kind is the endpoint's kind.
+func (t *Destination) Kind() endpoint.Kind { return t.kind }
+
 // NewDestination reads an endpoint's configuration; settings are those of l, opened. The error is for operators and
 // contains no secret.
 func (s *Sender) NewDestination(l queue.Leased, settings endpoint.Settings, ring *seal.Ring) (*Destination, error) {

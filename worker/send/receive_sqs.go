@@ -43,7 +43,7 @@ func (r *sqsReceiver) call(ctx context.Context, action string, in map[string]any
 	status, text, err := r.of.call(ctx, r.to, action, in, most)
 	switch {
 	case err != nil:
-		return receiveError(sqsFailed(ctx, err))
+		return receiveError(awsFailed(ctx, err))
 	case status != http.StatusOK:
 		return receiveError(sqsSaid(status, text))
 	}

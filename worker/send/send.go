@@ -197,7 +197,7 @@ func (s *Sender) ask(to *Destination, ID id.UUID, kind string, data json.RawMess
 		r.body = signature.AppendBody(nil, signing.Format, m)
 	}
 	if to.batch != nil {
-		r.alone()
+		r.alone(to.kind.BatchStart())
 	}
 	headers := signing.Headers(nil, m, r.body, signature.Send{At: now, Attempt: attempt})
 	r.headers = append(headers, s.publicHeaders(to, r.body, r.contentType, headers, now)...)

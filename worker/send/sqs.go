@@ -4,20 +4,15 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"posthorn/db/queue"
 	"posthorn/domain/delivery"
@@ -32,27 +27,12 @@ const (
 	sqsMaxAttributes = 10
 	sqsMaxID         = 128      // characters of a group's and a deduplication's id
 	sqsMaxAnswer     = 64 << 10 // bytes read
-	sqsIdle          = 30 * time.Second
 )
 
 // sqsTransport sends messages to queues of Amazon SQS, by its JSON protocol.
-type sqsTransport struct {
-	client *http.Transport
-}
+type sqsTransport struct{ awsClient }
 
-func newSQSTransport(g *guard) *sqsTransport {
-	return &sqsTransport{client: &http.Transport{
-		Proxy:                  nil,
-		DialContext:            g.dial,
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout:    tlsTimeout,
-		MaxResponseHeaderBytes: maxAnswerHead,
-		DisableCompression:     true,
-		MaxIdleConns:           200,
-		MaxIdleConnsPerHost:    20,
-		IdleConnTimeout:        sqsIdle,
-	}}
-}
+func newSQSTransport(g *guard) *sqsTransport { return &sqsTransport{newAWSClient(g)} }
 
 func (q *sqsTransport) configure(s endpoint.Settings, _ *egress.Proxy) (any, error) {
 	to, ok := s.Connection.(*endpoint.SQSConnection)
@@ -61,8 +41,6 @@ func (q *sqsTransport) configure(s endpoint.Settings, _ *egress.Proxy) (any, err
 	}
 	return to, nil
 }
-
-func (q *sqsTransport) close() { q.client.CloseIdleConnections() }
 
 func (q *sqsTransport) deliver(ctx context.Context, t *Destination, p *request, a *queue.Attempt) delivery.Result {
 	return q.write(ctx, t, p).record(a)
@@ -78,14 +56,7 @@ func (q *sqsTransport) write(ctx context.Context, t *Destination, p *request) sa
 	defer cancel()
 	to := t.to.(*endpoint.SQSConnection)
 	ph := &phases{began: began, plain: strings.HasPrefix(to.QueueURL, "http://")}
-	s := q.send(context.WithValue(bounded, phasesKey{}, ph), to, sqsMessageOf(t, p, to))
-	if ctx.Err() != nil && s.result.Status != 200 {
-		s = interrupted()
-	}
-	a := &queue.Attempt{}
-	ph.fill(a)
-	s.took, s.spent = time.Since(began), spent{a.DNS, a.Connect, a.TLS}
-	return s
+	return q.send(context.WithValue(bounded, phasesKey{}, ph), to, sqsMessageOf(t, p, to)).timed(ctx, ph)
 }
 
 // sqsMessage is the input of the action SendMessage.
@@ -151,13 +122,10 @@ func (q *sqsTransport) send(ctx context.Context, to *endpoint.SQSConnection, m s
 	case errors.Is(err, errUnusable):
 		return unusable(time.Now())
 	case err != nil:
-		return sqsFailed(ctx, err)
+		return awsFailed(ctx, err)
 	}
 	return sqsSaid(status, text)
 }
-
-// errUnusable says that a stored connection can't be used.
-var errUnusable = errors.New("the connection's settings could not be used")
 
 // call calls an action and reads at most so many bytes of the response.
 func (q *sqsTransport) call(ctx context.Context, to *endpoint.SQSConnection, action string, in any, most int64) (status int, text []byte, err error) {
@@ -176,19 +144,8 @@ func (q *sqsTransport) call(ctx context.Context, to *endpoint.SQSConnection, act
 	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	r.Header.Set("X-Amz-Target", "AmazonSQS."+action)
 	r.Header.Set("User-Agent", signature.UserAgent)
-	sum := sha256.Sum256(body)
-	// A signer of its own: signers keep the keys that they derive by the access key's id alone.
-	credentials := aws.Credentials{AccessKeyID: to.AccessKeyID, SecretAccessKey: to.SecretKey}
-	if err := v4.NewSigner().SignHTTP(ctx, credentials, r, hex.EncodeToString(sum[:]), "sqs", to.Region, time.Now()); err != nil {
-		return 0, nil, errUnusable
-	}
-	answer, err := q.client.RoundTrip(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err = io.ReadAll(io.LimitReader(answer.Body, most))
-	return answer.StatusCode, text, err
+	status, _, text, err = q.do(ctx, r, body, awsService{"sqs", to.Region, to.AccessKeyID, to.SecretKey}, most)
+	return status, text, err
 }
 
 // sqsSaid reads a response of SQS.
@@ -226,20 +183,4 @@ func sqsRejected(name, description string) said {
 		text:    "the queue returned " + name,
 		excerpt: excerpt(map[string]string{"error": name, "description": description}),
 	}
-}
-
-func sqsFailed(ctx context.Context, err error) said {
-	failure, text := delivery.FailReset, clientText(err)
-	var dial *dialError
-	switch {
-	case errors.As(err, &dial):
-		failure = dial.failure
-	case ctx.Err() != nil:
-		failure, text = delivery.FailTimeout, "no response in time"
-	case isTLS(err):
-		failure = delivery.FailTLS
-	case !isClosed(err):
-		failure = delivery.FailProtocol
-	}
-	return said{result: delivery.Result{Failure: failure}, text: text}
 }

@@ -8,6 +8,7 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
 	"posthorn/domain/signature"
 )
 
@@ -32,6 +33,7 @@ var transports = map[endpoint.Kind]func(*guard) transport{
 	endpoint.Kafka:    func(g *guard) transport { return newKafkaTransport(g) },
 	endpoint.RabbitMQ: func(g *guard) transport { return newRabbitTransport(g) },
 	endpoint.SQS:      func(g *guard) transport { return newSQSTransport(g) },
+	endpoint.S3:       func(g *guard) transport { return newS3Transport(g) },
 	endpoint.Inbox:    func(g *guard) transport { return newInboxTransport(g) },
 }
 
@@ -44,6 +46,7 @@ type request struct {
 	headers     []signature.Header
 	method      string                            // of HTTP; empty: POST
 	made        []signature.Header                // by the endpoint's transformation
+	parts       []id.UUID                         // the deliveries of an object
 	signGet     func(*url.URL) []signature.Header // further headers if a GET is sent instead; of a verification alone
 }
 

@@ -2,10 +2,14 @@
 
 package signature
 
-import "time"
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+)
 
-// Batch is a request with several events: its body is a JSON array of what each event's own body would be, and its
-// headers and signature are those of one message whose id names the batch.
+// Batch is a request with several events: its body is what each event's own body would be, as a JSON array or as lines,
+// and its headers and signature are those of one message whose id names the batch.
 type Batch struct {
 	ID     string `json:"id"` // bat_...; another one in each request
 	Events int    `json:"events"`
@@ -25,9 +29,15 @@ const (
 	cloudEvents = "application/cloudevents-batch+json"
 )
 
-// AppendItem appends a body to those of a batch, whose content type so far is batchType; empty: it is the first.
-// AppendBatchEnd completes it.
+// LinesType is the content type of a batch that has a line of JSON for each event.
+const LinesType = "application/x-ndjson"
+
+// AppendItem appends a body to those of a batch, whose content type so far is batchType. The first starts an array if
+// that is empty, and lines if it is LinesType. AppendBatchEnd completes it.
 func AppendItem(batch []byte, batchType string, body []byte, bodyType string) (longer []byte, newType string) {
+	if batchType == LinesType {
+		return append(append(batch, line(body)...), '\n'), LinesType
+	}
 	mark := byte(',')
 	if len(batch) == 0 {
 		mark = '['
@@ -39,5 +49,19 @@ func AppendItem(batch []byte, batchType string, body []byte, bodyType string) (l
 	return append(append(batch, mark), body...), newType
 }
 
-// AppendBatchEnd ends the array.
-func AppendBatchEnd(batch []byte) []byte { return append(batch, ']') }
+// line is JSON without line breaks, which can only be between its values.
+func line(body []byte) []byte {
+	var one bytes.Buffer
+	if !bytes.ContainsAny(body, "\r\n") || json.Compact(&one, body) != nil {
+		return body
+	}
+	return one.Bytes()
+}
+
+// AppendBatchEnd ends a batch of a content type.
+func AppendBatchEnd(batch []byte, batchType string) []byte {
+	if batchType == LinesType {
+		return batch
+	}
+	return append(batch, ']')
+}

@@ -279,16 +279,17 @@ func (x *exporter) endpoints(ctx context.Context, sdk *client.Client, tenant str
 
 // connection names variables for the credentials of a connection to a broker.
 func (x *exporter) connection(tenant, name string, fields map[string]any) {
-	if kafka, ok := fields["kafka"].(map[string]any); ok {
-		if sasl, ok := kafka["sasl"].(map[string]any); ok {
-			sasl["password"] = x.variable(tenant, name, "password")
+	for _, f := range endpoint.ConnectionFields("", endpoint.ToEndpoint) {
+		into, ok := fields[string(f.Kind)].(map[string]any)
+		object, field, in := strings.Cut(f.Name, ".")
+		if in {
+			into, ok = into[object].(map[string]any)
+		} else {
+			field = f.Name
 		}
-	}
-	if rabbit, ok := fields["rabbitmq"].(map[string]any); ok {
-		rabbit["password"] = x.variable(tenant, name, "password")
-	}
-	if sqs, ok := fields["sqs"].(map[string]any); ok {
-		sqs["secret_access_key"] = x.variable(tenant, name, "secret_access_key")
+		if f.Secret && ok {
+			into[field] = x.variable(tenant, name, field)
+		}
 	}
 }
 

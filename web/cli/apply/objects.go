@@ -232,7 +232,7 @@ func (d *decoder) endpoint(fields map[string]any, path string) (o desired.Object
 	o.ID, _ = fields["id"].(string)
 	delete(fields, "id")
 	if fields["kind"] == "listen" {
-		d.problem(join(path, "kind"), "A listener ends with its program and can't be in a file. The kinds of a file are http, kafka, rabbitmq, sqs, inbox, and feed.")
+		d.problem(join(path, "kind"), "A listener ends with its program and can't be in a file. The kinds of a file are http, kafka, rabbitmq, sqs, s3, inbox, and feed.")
 	}
 	d.inbox(fields, path)
 	normalizeRetries(fields)

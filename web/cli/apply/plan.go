@@ -128,7 +128,7 @@ func showWriteOnly(wanted, present []desired.Object) {
 	for _, o := range present {
 		secondSignature(o.Fields) // own_secret is shown, and not written
 		if w, ok := by[objectName(o)]; ok && (o.Kind == desired.Endpoint || o.Kind == desired.Source) {
-			for _, field := range []string{"auth", "custom_headers", "kafka", "rabbitmq", "sqs", "tls", "transformation", "wire"} {
+			for _, field := range []string{"auth", "custom_headers", "kafka", "rabbitmq", "s3", "sqs", "tls", "transformation", "wire"} {
 				o.Fields[field] = filled(o.Fields[field], w.Fields[field], field != "custom_headers")
 			}
 		}
