@@ -53,6 +53,8 @@ type Day struct {
 	StoredAt time.Time
 	AskedAt  time.Time // when somebody asked to bring it back
 	Delayed  bool      // the last try to move it failed
+	// Expunging is how many events' data its files still have, although it was expunged.
+	Expunging int64
 }
 
 // Add adds another part's.
