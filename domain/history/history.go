@@ -136,6 +136,23 @@ var ErrUnreachable = fault.New(
 	"This is of a day in storage, which can't be read now. Try again in a minute. If it persists, the platform's operator can see why in the log.",
 )
 
+// The pauses after failures of the open tables.
+const (
+	firstPause   = 10 * time.Second
+	longestPause = 10 * time.Minute
+)
+
+// Pause is how long the open tables wait after so many failures in a row, before they are written again.
+func Pause(failures int) time.Duration {
+	pause := firstPause
+	for range failures - 1 {
+		if pause *= 2; pause >= longestPause {
+			return longestPause
+		}
+	}
+	return pause
+}
+
 // Cutoff is the first day that stays in the database, at a moment, where closed days leave after so many days.
 func Cutoff(now time.Time, after int) time.Time {
 	return now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -after)

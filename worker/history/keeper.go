@@ -29,6 +29,10 @@ type Config struct {
 type Keeper struct {
 	Config
 	looked time.Time
+	fails  struct {
+		times int       // in a row: the open tables could not be written
+		until time.Time // then it is tried again
+	}
 }
 
 // Times and bounds of the work.
@@ -71,13 +75,27 @@ func (k *Keeper) Work(ctx context.Context) error {
 		if err := k.convert(ctx, hold); err != nil {
 			return err
 		}
-		err := k.tidy(ctx, hold)
-		if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) && !IsBusy(err) {
-			k.Log.Warn("the open tables of history could not be published; it is tried again", "error", err)
-			err = nil
-		}
-		return err
+		return k.tidyLater(ctx, hold)
 	})
+}
+
+// tidyLater is tidy, with a pause after a failure that grows.
+func (k *Keeper) tidyLater(ctx context.Context, hold func() error) error {
+	if time.Now().Before(k.fails.until) {
+		return nil
+	}
+	err := k.tidy(ctx, hold)
+	if err == nil {
+		k.fails.times, k.fails.until = 0, time.Time{}
+	}
+	if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) && !IsBusy(err) {
+		k.fails.times++
+		pause := history.Pause(k.fails.times)
+		k.fails.until = time.Now().Add(pause)
+		k.Log.Warn("the open tables of history could not be published; it is tried again", "after", pause, "error", err)
+		err = nil
+	}
+	return err
 }
 
 // errBusy says that another process works on history.
