@@ -169,7 +169,7 @@ WITH old AS (
 SELECT count(*) FROM moved;
 
 -- name: ShareHistoryOf :many
--- The days that can have events, or replays of them, in storage. They stay where they are for the rest of the transaction.
+-- The days that can have events, or replays of them, in storage. They stay where they are until the transaction ends.
 SELECT h.day FROM history_days h
 WHERE h.tenant_id = @tenant_id AND h.state <> 'back' AND (h.day = ANY(@days::date[])
 	OR h.day >= @since::date AND EXISTS (SELECT FROM history_parts p WHERE p.tenant_id = h.tenant_id AND p.day = h.day AND p.others && @events::uuid[]))

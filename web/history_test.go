@@ -178,8 +178,8 @@ func TestAStoredDayIsReadAndReplayedInPlace(t *testing.T) {
 	get("/events/"+event, `{"n":1,"text":"ü"}`)
 }
 
-// Where the web process has the storage, data of an event of a stored day is expunged in place: nobody reads it after the
-// response, and soon no file has it.
+// Where the web process has the storage, data of an event of a stored day is expunged in place: nobody reads it after
+// the response, and soon no file has it.
 func TestAStoredEventIsExpungedInPlace(t *testing.T) {
 	t.Parallel()
 	d, event, day, folder, arrived := storedEvent(t)

@@ -159,8 +159,9 @@ func differing(a, b string) (only [2][]string) {
 	return only
 }
 
-// TestExpungingReachesStoredFiles: data of an event of a day in storage, and the responses to it, are shown to nobody once
-// it is expunged, and soon no object has them. Everything else stays as it was, also of other tenants in the same files.
+// TestExpungingReachesStoredFiles: data of an event of a day in storage, and the responses to it, are shown to nobody
+// once it is expunged, and soon no object has them. Everything else stays as it was, also of other tenants in the same
+// files.
 func TestExpungingReachesStoredFiles(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -310,8 +311,8 @@ func TestKillsDontKeepWhatWasExpunged(t *testing.T) {
 	}
 }
 
-// TestExpungedDataComesBackNowhere: a day that is brought back before its files were written again comes back without the
-// data, and so does a replay's response of another day.
+// TestExpungedDataComesBackNowhere: a day that is brought back before its files were written again comes back without
+// the data, and so does a replay's response of another day.
 func TestExpungedDataComesBackNowhere(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -380,7 +381,8 @@ func TestNoObjectOfAnOlderVersionStays(t *testing.T) {
 	}
 }
 
-// TestThePurgeOfATenantIsInItsBooks: they say how many deliveries in storage it removed, and since when no object has them.
+// TestThePurgeOfATenantIsInItsBooks: they say how many deliveries in storage it removed, and since when no object has
+// them.
 func TestThePurgeOfATenantIsInItsBooks(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -178,7 +178,8 @@ type readSpark struct {
 	Events, Deliveries, Attempts, Bytes, Data json.RawMessage
 }
 
-// Spark counts what the books have: through a catalog of Iceberg that is a folder, and in the files without their metadata.
+// Spark counts what the books have: through a catalog of Iceberg that is a folder, and in the files without their
+// metadata.
 func TestSparkReadsStoredHistory(t *testing.T) {
 	t.Parallel()
 	const python = "../bin/spark/bin/python"

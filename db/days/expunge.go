@@ -56,8 +56,8 @@ type Rewritten struct {
 	Expunged []id.UUID         // events whose data the lines no longer have
 }
 
-// Rewrite returns the lines of a part without the data that was expunged. PostgreSQL destroys the data as it does in the
-// tables: in a transaction that is undone.
+// Rewrite returns the lines of a part without the data that was expunged. PostgreSQL destroys the data as it does in
+// the tables: in a transaction that is undone.
 func Rewrite(ctx context.Context, d *db.DB, part sql.HistoryPart, lines []byte) ([]byte, Rewritten, error) {
 	out := Rewritten{HistoryPart: part, Expunged: []id.UUID{}}
 	rows, err := history.RowsOf(lines)
@@ -121,7 +121,8 @@ func insertRows(ctx context.Context, q *sql.Queries, part sql.HistoryPart, table
 	return err
 }
 
-// withhold destroys what was expunged and that the files of a part still have, among rows that a transaction has inserted.
+// withhold destroys what was expunged and that the files of a part still have, among rows that a transaction has
+// inserted.
 func withhold(ctx context.Context, q *sql.Queries, part sql.HistoryPart, rows history.Rows) error {
 	events, err := q.ExpungesOfPart(ctx, sql.ExpungesOfPartParams{TenantID: part.TenantID, Day: part.Day, Low: part.Low})
 	if err != nil || len(events) == 0 {

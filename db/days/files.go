@@ -208,8 +208,8 @@ func Old(ctx context.Context, d *db.DB, retry time.Duration, most int32) (days [
 	return days, err
 }
 
-// ForgetTenant forgets where a deleted tenant's rows are, and enters them in the books. Their files are then written again
-// without them.
+// ForgetTenant forgets where a deleted tenant's rows are, and enters them in the books. Their files are then written
+// again without them.
 func ForgetTenant(ctx context.Context, d *db.DB, tenant id.UUID) error {
 	return d.Console(ctx, func(q *sql.Queries) error { return q.ForgetHistoryOfTenant(ctx, tenant) })
 }

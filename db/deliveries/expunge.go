@@ -22,7 +22,8 @@ type Expunged struct {
 	Events   []id.UUID // those that had data
 	Canceled int       // deliveries that were waiting
 	Cleared  int       // attempts whose responses were destroyed too
-	// Stored are days in storage whose files still have some of it. Nobody reads it from there; a worker writes them again.
+	// Stored are days in storage whose files still have some of it. Nobody reads it from there; a worker writes them
+	// again.
 	Stored []time.Time
 }
 
@@ -77,8 +78,9 @@ func ReadExpunge(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID) (
 
 // ExpungeEvents destroys the data of events permanently, and the responses of receivers. The rows remain: an event, its
 // deliveries and attempts can still be listed with their times and outcomes. Waiting deliveries are canceled, visibly.
-// What days in storage have of the events is destroyed too: nobody reads it after the transaction, and a worker writes the
-// files again. While the tenant moves, it fails and destroys nothing: the other home would keep responses that are copied.
+// What days in storage have of the events is destroyed too: nobody reads it after the transaction, and a worker writes
+// the files again. While the tenant moves, it fails and destroys nothing: the other home would keep responses that are
+// copied.
 func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events []id.UUID) (out Expunged, err error) {
 	if moving, err := q.IsMovingOut(ctx, tenant); err != nil {
 		return out, err

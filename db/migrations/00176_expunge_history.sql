@@ -4,7 +4,7 @@
 
 -- +goose Up
 
--- A row for each event whose data is to leave a part in storage. Nobody reads the data from the row's commit on. The row
+-- A row for each event whose data is to leave a part in storage. Nobody reads the data once it is committed. The row
 -- stays until no object has the data.
 CREATE TABLE history_expunges (
 	tenant_id uuid NOT NULL,

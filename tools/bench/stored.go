@@ -35,8 +35,8 @@ var storedDay = strings.NewReplacer(
 	`SELECT tenant_id, endpoint_id, at,`, `SELECT i, chance, tenant_id, endpoint_id, at,`,
 ).Replace(historyDay)
 
-// storedHistory measures what a day of history needs in the tables and in storage, how long it takes to store it, and how
-// long requests about it take in both.
+// storedHistory measures what a day of history needs in the tables and in storage, how long it takes to store it, and
+// how long requests about it take in both.
 func storedHistory(ctx context.Context, o *options, rep *report) error {
 	return with(ctx, o, "stored", func(s *system) error {
 		g, err := s.setUp(ctx, shape{

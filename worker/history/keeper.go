@@ -434,8 +434,8 @@ func (k *Keeper) move(ctx context.Context, r *Reader, b *batch, part sql.History
 	})
 }
 
-// tidy writes files with rows of no part, or with data that was expunged, again without these, publishes the metadata, and
-// then deletes the old files.
+// tidy writes files with rows of no part, or with data that was expunged, again without these, publishes the metadata,
+// and then deletes the old files.
 func (k *Keeper) tidy(ctx context.Context, hold func() error) error {
 	if err := days.MarkExpunged(ctx, k.DB); err != nil {
 		return err
