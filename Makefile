@@ -40,6 +40,14 @@ bin/readers: ## install DuckDB and PyIceberg for the tests of stored history, wh
 	bin/readers-part/bin/pip install -q duckdb==2.0.1 pyarrow==26.0.1 pyiceberg==0.12.0
 	mv bin/readers-part bin/readers
 
+# Its scripts name the first folder of the virtual environment; only its Python is used.
+bin/spark: ## install Spark with Iceberg (500 MB; Java, Maven) for the test of stored history, which is skipped without it
+	python3 -m venv --clear bin/spark-part
+	bin/spark-part/bin/pip install -q pyspark==4.0.1
+	mvn -q -B org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -DoutputDirectory=$(CURDIR)/bin/spark-part/jars \
+	  -Dartifact=org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0
+	mv bin/spark-part bin/spark
+
 # Go decides what is stale, not make. CGO off: the C resolver would read 0x7f.1 as 127.0.0.1 (SECURITY: egress).
 bin/posthorn: FORCE
 	@[ -e $@ ] || echo 'Building Posthorn. The first build compiles about 700 packages: about two minutes on two cores. Later ones take seconds.'

@@ -3904,6 +3904,10 @@ type EventExpunged struct {
 
 	// Expunged False if there was no data to delete
 	Expunged bool `json:"expunged"`
+
+	// StoredDays Days in storage whose files still have some of it. No request returns it, and the files are written again
+	// without it, usually within a minute. In `GET /history`, `expunging` of these days is then 0.
+	StoredDays []string `json:"stored_days"`
 }
 
 // EventOutcome How many deliveries of the event have which status. A replayed delivery counts as its newest replay; all are 0 for an event that no endpoint matched
@@ -4567,6 +4571,9 @@ type HistoryDay struct {
 	Delayed    bool  `json:"delayed"`
 	Deliveries int64 `json:"deliveries"`
 	Events     int64 `json:"events"`
+
+	// Expunging Events whose data was deleted, but which files in storage still have; they are written again without it
+	Expunging int64 `json:"expunging"`
 
 	// RequestedAt When it was last brought back
 	RequestedAt nullable.Nullable[time.Time] `json:"requested_at"`
@@ -7980,7 +7987,7 @@ func (c *Client) ListEventDeliveries(ctx context.Context, eventID EventID, param
 //
 // Permanently and immediately deletes the event's data and the stored responses. The event, its deliveries, and its
 // attempts stay in lists. Waiting deliveries are canceled with the reason `expunged`. Repeating the request changes
-// nothing.
+// nothing. An event of a day in storage is deleted there too; files that have it are named in `stored_days`.
 //
 // POST /events/{event_id}/expunge, scope members:write
 func (c *Client) ExpungeEvent(ctx context.Context, eventID EventID, body ExpungeEventInput) (EventExpunged, error) {

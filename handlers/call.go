@@ -36,6 +36,7 @@ type Call struct {
 	plain    bool                  // the response is not compressed
 	lent     *days.Lent            // rows of a day in storage that the call's transactions see
 	replays  bool                  // what its transactions change of these stays
+	expunges bool                  // what its transactions change stays, and none of these
 }
 
 // Warn adds a warning to the call's pages.
@@ -51,6 +52,8 @@ func (c *Call) Tx(fn func(*db.Tx) error) error {
 		return c.kit.db.Tenant(c.Ctx(), c.Actor.Tenant, fn)
 	case c.replays:
 		return c.lent.Act(c.Ctx(), c.kit.db, fn)
+	case c.expunges:
+		return c.lent.Destroy(c.Ctx(), c.kit.db, fn)
 	}
 	return c.lent.Read(c.Ctx(), c.kit.db, fn)
 }

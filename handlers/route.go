@@ -17,6 +17,8 @@ type Route struct {
 	Changes bool
 	// Replays says that the route replays what its path names. That can be of a day in storage, as with every GET.
 	Replays bool
+	// Expunges says the same of a route that expunges what its path names.
+	Expunges bool
 	// Queued says that the request waits for one of the few places that strangers' requests have, with its whole body.
 	// It is for handlers that use the database and wait for nobody outside.
 	Queued bool
@@ -32,6 +34,12 @@ type Route struct {
 // Replaying is the route that replays what its path names.
 func (r Route) Replaying() Route {
 	r.Replays = true
+	return r
+}
+
+// Expunging is the route that expunges what its path names.
+func (r Route) Expunging() Route {
+	r.Expunges = true
 	return r
 }
 

@@ -24,9 +24,10 @@ const storedHeader = "Posthorn-Stored-Day"
 // neverStored is the age of what can't be in storage yet: days stay for two days at least.
 const neverStored = 24 * time.Hour
 
-// borrow reads from storage what the path names, if it is of a day in storage and the route reads or replays it.
+// borrow reads from storage what the path names, if it is of a day in storage and the route reads, replays, or
+// expunges it.
 func (c *Call) borrow(r Route) error {
-	if c.kit.store == nil || c.Actor.Tenant.IsZero() || r.Method != http.MethodGet && !r.Replays {
+	if c.kit.store == nil || c.Actor.Tenant.IsZero() || r.Method != http.MethodGet && !r.Replays && !r.Expunges {
 		return nil
 	}
 	for param, read := range map[string]struct {
@@ -42,7 +43,7 @@ func (c *Call) borrow(r Route) error {
 			return c.unreachable(err)
 		}
 		if lent != nil {
-			c.replays = r.Replays
+			c.replays, c.expunges = r.Replays, r.Expunges
 			c.lend(lent)
 			return nil
 		}
@@ -67,7 +68,7 @@ func (c *Call) lend(lent *days.Lent) {
 	c.Warn(layout.Warning{
 		Title: "This day is in storage",
 		Text: "The history of " + lent.Day.Format("2 January 2006") + " is read from storage, which takes longer. " +
-			"Before you archive, expunge, or replay in bulk, bring the day back.",
+			"Before you archive, or act on many, bring the day back.",
 		Href: "/t/" + id.Tenant.Format(c.Actor.Tenant) + "/deliveries?" + url.Values{
 			string(BySince): {lent.Day.Format(time.RFC3339)},
 			string(ByUntil): {next.Format(time.RFC3339)},

@@ -275,9 +275,10 @@ WITH unfolded AS MATERIALIZED (
 		coalesce(sum(failed), 0)::bigint AS failed, coalesce(sum(canceled), 0)::bigint AS canceled, coalesce(sum(expunged), 0)::bigint AS expunged
 	FROM entries GROUP BY tenant_id, day HAVING (sum(accepted), sum(delivered), sum(failed), sum(canceled)) <> (0, 0, 0, 0)
 )
-SELECT s.tenant_id, t.name AS tenant_name, s.day, s.accepted, s.delivered, s.failed, s.canceled, s.expunged,
+SELECT s.tenant_id, t.name AS tenant_name, s.day, s.accepted, s.delivered, s.failed, s.canceled, s.expunged, coalesce(b.purged, 0)::bigint AS purged, b.purged_at,
 	coalesce(w.n, 0)::bigint AS waiting, coalesce(w.held, 0)::bigint AS held,
 	(s.accepted - s.delivered - s.failed - s.canceled - coalesce(w.n, 0))::bigint AS difference
 FROM sums s JOIN tenants t ON t.id = s.tenant_id LEFT JOIN waits w ON w.tenant_id = s.tenant_id AND w.day = s.day
+	LEFT JOIN books b ON b.tenant_id = s.tenant_id AND b.day = s.day
 ORDER BY (s.accepted - s.delivered - s.failed - s.canceled - coalesce(w.n, 0) <> 0) DESC, s.day DESC, s.accepted DESC
 LIMIT sqlc.arg('limit');

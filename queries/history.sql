@@ -79,12 +79,31 @@ DELETE FROM history_days h WHERE h.tenant_id = @tenant_id AND h.day = @day;
 
 -- name: ForgetHistoryParts :exec
 -- The rows of the parts stay in their files until these are written again without them.
-WITH parts AS (DELETE FROM history_parts p WHERE p.tenant_id = @tenant_id AND p.day = @day RETURNING p.file_id)
+WITH parts AS (
+	DELETE FROM history_parts p WHERE p.tenant_id = @tenant_id AND p.day = @day RETURNING p.file_id
+), expunges AS (
+	UPDATE history_expunges x SET written = true WHERE x.tenant_id = @tenant_id AND x.day = @day
+)
 UPDATE history_files f SET dirty = true WHERE f.id IN (SELECT p.file_id FROM parts p);
 
 -- name: ForgetHistoryOfTenant :exec
-WITH parts AS (DELETE FROM history_parts p WHERE p.tenant_id = @tenant_id RETURNING p.file_id)
+-- The books say how many deliveries leave with them.
+WITH parts AS (
+	DELETE FROM history_parts p WHERE p.tenant_id = @tenant_id RETURNING p.day, p.file_id, p.gone, p.counts
+), booked AS (
+	UPDATE books b SET purged = b.purged + s.n
+	FROM (SELECT p.day, sum((p.counts ->> 'deliveries')::bigint) AS n FROM parts p WHERE p.gone GROUP BY p.day) s
+	WHERE b.tenant_id = @tenant_id AND b.day = s.day
+)
 UPDATE history_files f SET dirty = true WHERE f.id IN (SELECT p.file_id FROM parts p);
+
+-- name: HistoryIsPurged :exec
+-- The files without a deleted tenant's rows are published, and the old ones are deleted.
+UPDATE books SET purged_at = now() WHERE tenant_id = @tenant_id AND purged > 0 AND purged_at IS NULL;
+
+-- name: PurgedOf :one
+-- How many deliveries in storage a deleted tenant had.
+SELECT coalesce(sum(b.purged), 0)::bigint AS n FROM books b WHERE b.tenant_id = @tenant_id;
 
 -- name: NextHistoryOfDay :many
 -- More days of tenants that can be exported together with one: the same day, in the order of their tenants.
@@ -97,12 +116,24 @@ ORDER BY h.tenant_id LIMIT sqlc.arg('limit')::int;
 -- Days in storage of the oldest day that has objects of lines, in the order of their tenants.
 SELECT h.tenant_id, h.day, h.state FROM history_days h
 WHERE h.state = 'stored' AND h.day = (
-		SELECT p.day FROM history_parts p JOIN history_days x ON x.tenant_id = p.tenant_id AND x.day = p.day JOIN tenants t ON t.id = p.tenant_id
-		WHERE p.file_id IS NULL AND x.state = 'stored' AND t.state <> 'deleted' AND (x.failed_at IS NULL OR x.failed_at < now() - make_interval(secs => @seconds))
-		ORDER BY p.day LIMIT 1)
-	AND EXISTS (SELECT FROM history_parts p WHERE p.tenant_id = h.tenant_id AND p.day = h.day AND p.file_id IS NULL)
+		SELECT least(
+			(SELECT p.day FROM history_parts p JOIN history_days x ON x.tenant_id = p.tenant_id AND x.day = p.day JOIN tenants t ON t.id = p.tenant_id
+			WHERE p.file_id IS NULL AND x.state = 'stored' AND t.state <> 'deleted' AND (x.failed_at IS NULL OR x.failed_at < now() - make_interval(secs => @seconds))
+			ORDER BY p.day LIMIT 1),
+			(SELECT x.day FROM history_days x JOIN tenants t ON t.id = x.tenant_id
+			WHERE x.lines AND x.state = 'stored' AND t.state <> 'deleted' AND (x.failed_at IS NULL OR x.failed_at < now() - make_interval(secs => @seconds))
+			ORDER BY x.day LIMIT 1)))
+	AND (h.lines OR EXISTS (SELECT FROM history_parts p WHERE p.tenant_id = h.tenant_id AND p.day = h.day AND p.file_id IS NULL))
 	AND (h.failed_at IS NULL OR h.failed_at < now() - make_interval(secs => @seconds))
 ORDER BY h.tenant_id LIMIT sqlc.arg('limit')::int;
+
+-- name: HasHistoryLines :one
+-- Whether a day has objects of lines, or had some when their rows began to be written into files.
+SELECT EXISTS (SELECT FROM history_days h WHERE h.tenant_id = @tenant_id AND h.day = @day AND (h.lines
+	OR EXISTS (SELECT FROM history_parts p WHERE p.tenant_id = h.tenant_id AND p.day = h.day AND p.file_id IS NULL)))::boolean AS has;
+
+-- name: SetHistoryLines :exec
+UPDATE history_days SET lines = @lines WHERE tenant_id = @tenant_id AND day = @day AND lines <> @lines;
 
 -- name: AddHistoryFile :one
 -- Before its objects are written, so that no object is unknown.
@@ -119,10 +150,64 @@ SELECT * FROM history_files WHERE dirty AND id > @after ORDER BY id LIMIT 1;
 -- name: HistoryPartsOfFile :many
 SELECT * FROM history_parts WHERE file_id = @file_id ORDER BY tenant_id, low;
 
--- name: MoveHistoryPart :execrows
--- A part's rows are in another file now. No row: the part has changed.
-UPDATE history_parts SET file_id = @file_id, object = @object, places = @places, digest = '', bytes = @bytes
-WHERE tenant_id = @tenant_id AND day = @day AND low = @low AND file_id IS NOT DISTINCT FROM sqlc.narg('old_file')::uuid AND lines = @lines;
+-- name: MoveHistoryPart :one
+-- A part's rows are in another file now, without the data of expunged events. 0: the part has changed.
+WITH old AS (
+	SELECT p.bytes FROM history_parts p
+	WHERE p.tenant_id = @tenant_id AND p.day = @day AND p.low = @low AND p.file_id IS NOT DISTINCT FROM sqlc.narg('old_file')::uuid AND p.lines = @old_lines
+	FOR UPDATE
+), moved AS (
+	UPDATE history_parts p SET file_id = @file_id, object = @object, places = @places, digest = '', lines = @lines, size = @size, bytes = @bytes
+	FROM old WHERE p.tenant_id = @tenant_id AND p.day = @day AND p.low = @low
+	RETURNING 1
+), day AS (
+	UPDATE history_days h SET bytes = h.bytes - old.bytes + @bytes FROM old WHERE h.tenant_id = @tenant_id AND h.day = @day
+), expunges AS (
+	UPDATE history_expunges x SET written = true FROM old
+	WHERE x.tenant_id = @tenant_id AND x.day = @day AND x.low = @low AND x.event_id = ANY(@expunged::uuid[])
+)
+SELECT count(*) FROM moved;
+
+-- name: ShareHistoryOf :many
+-- The days that can have events, or replays of them, in storage. They stay where they are until the transaction ends.
+SELECT h.day FROM history_days h
+WHERE h.tenant_id = @tenant_id AND h.state <> 'back' AND (h.day = ANY(@days::date[])
+	OR h.day >= @since::date AND EXISTS (SELECT FROM history_parts p WHERE p.tenant_id = h.tenant_id AND p.day = h.day AND p.others && @events::uuid[]))
+ORDER BY h.day FOR SHARE OF h;
+
+-- name: ExpungeStored :many
+-- Has the parts in storage of some events, or of replays of them, written again without their data. Of a part that the
+-- transaction doesn't hold, held is false.
+WITH asked AS (
+	INSERT INTO history_expunges AS x (tenant_id, day, low, event_id)
+	SELECT p.tenant_id, p.day, p.low, u.event_id
+	FROM history_parts p CROSS JOIN ROWS FROM (unnest(@events::uuid[]), unnest(@created::timestamptz[])) AS u(event_id, created_at)
+	WHERE p.tenant_id = @tenant_id AND p.gone AND (u.created_at >= p.low AND u.created_at < p.high OR p.others @> ARRAY[u.event_id])
+	ON CONFLICT DO NOTHING
+	RETURNING x.day
+)
+SELECT DISTINCT a.day, (a.day = ANY(@held_days::date[]))::boolean AS held FROM asked a ORDER BY a.day;
+
+-- name: ExpungesOfPart :many
+-- Events whose data was expunged, and which the files of a part still have.
+SELECT event_id FROM history_expunges WHERE tenant_id = @tenant_id AND day = @day AND low = @low AND NOT written ORDER BY event_id;
+
+-- name: DirtyExpungedFiles :exec
+-- Files with data that was expunged are to be written again.
+UPDATE history_files f SET dirty = true
+FROM history_expunges x JOIN history_parts p ON p.tenant_id = x.tenant_id AND p.day = x.day AND p.low = x.low
+WHERE NOT x.written AND p.gone AND f.id = p.file_id AND NOT f.dirty;
+
+-- name: EndExpunges :many
+-- Expunges whose data no object holds any more, by day. A file stays dirty until its objects are deleted.
+WITH ended AS (
+	DELETE FROM history_expunges x WHERE x.written
+		AND NOT EXISTS (SELECT FROM history_files f WHERE f.day = x.day AND f.dirty)
+		AND NOT EXISTS (SELECT FROM history_days h WHERE h.tenant_id = x.tenant_id AND h.day = x.day AND h.lines)
+		AND NOT EXISTS (SELECT FROM large_payloads l WHERE l.tenant_id = x.tenant_id AND l.event_id = x.event_id)
+	RETURNING x.tenant_id, x.day, x.event_id
+)
+SELECT e.tenant_id, e.day, count(DISTINCT e.event_id) AS events FROM ended e GROUP BY e.tenant_id, e.day ORDER BY e.tenant_id, e.day;
 
 -- name: DropHistoryFile :exec
 DELETE FROM history_files WHERE id = @id;
@@ -243,8 +328,9 @@ SELECT ((SELECT count(*) FROM a) + (SELECT count(*) FROM l) + (SELECT count(*) F
 SELECT posthorn.history_in(@name, @lines::text[], @tenant_id, @low, @high)::bigint AS n;
 
 -- name: ListHistory :many
--- The tenant's days, newest first.
-SELECT * FROM history_days WHERE tenant_id = @tenant_id AND day < @before::date ORDER BY day DESC LIMIT sqlc.arg('limit')::int;
+-- The tenant's days, newest first, with how many events' data is still to be expunged from their files.
+SELECT sqlc.embed(h), (SELECT count(DISTINCT x.event_id) FROM history_expunges x WHERE x.tenant_id = h.tenant_id AND x.day = h.day) AS expunging
+FROM history_days h WHERE h.tenant_id = @tenant_id AND h.day < @before::date ORDER BY h.day DESC LIMIT sqlc.arg('limit')::int;
 
 -- name: DaysInStorage :many
 -- For the pages of lists: days with rows that are not in the tables, newest first.
@@ -258,6 +344,10 @@ ORDER BY day DESC LIMIT sqlc.arg('limit')::int;
 -- A day that is stored, or on its way, is brought back; one that is back stays for longer. No row: the day was never exported.
 UPDATE history_days SET state = CASE WHEN state = 'back' THEN state ELSE 'returning' END, back_at = now()
 WHERE tenant_id = @tenant_id AND day = @day RETURNING *;
+
+-- name: StoredPart :one
+-- The digest of a part's lines, if its rows are in storage.
+SELECT p.lines FROM history_parts p WHERE p.tenant_id = @tenant_id AND p.day = @day AND p.low = @low AND p.gone;
 
 -- name: StoredDayOf :one
 -- The first of some events whose rows are in the store, by the events or by a replay of them.
@@ -297,9 +387,6 @@ SELECT * FROM history_parts p WHERE p.tenant_id = @tenant_id AND p.day = @day AN
 -- Keeps a day where it is for the rest of the transaction.
 SELECT h.state FROM history_days h WHERE h.tenant_id = @tenant_id AND h.day = @day FOR SHARE;
 
--- name: IsPartStored :one
-SELECT EXISTS (SELECT FROM history_parts p WHERE p.tenant_id = @tenant_id AND p.day = @day AND p.low = @low AND p.gone AND p.lines = @lines)::boolean AS stored;
-
 -- name: EventsThere :many
 -- Those of some events, created between two moments, that are in the table.
 SELECT e.id FROM events e WHERE e.tenant_id = @tenant_id AND e.created_at >= @low AND e.created_at < @high AND e.id = ANY(@ids::uuid[]);
@@ -307,6 +394,10 @@ SELECT e.id FROM events e WHERE e.tenant_id = @tenant_id AND e.created_at >= @lo
 -- name: DropLentEvents :exec
 -- Events of a part that are in the table too, since they were replayed from storage. Their part comes back with them.
 DELETE FROM events e WHERE e.tenant_id = @tenant_id AND e.created_at >= @low AND e.created_at < @high;
+
+-- name: DropTheseEvents :exec
+-- Events that a transaction has borrowed.
+DELETE FROM events e WHERE e.tenant_id = @tenant_id AND e.created_at >= @low AND e.created_at < @high AND e.id = ANY(@ids::uuid[]);
 
 -- name: MarkReplayedLetters :exec
 -- Replays of deliveries in storage are noted in the database alone.

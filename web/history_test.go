@@ -178,6 +178,62 @@ func TestAStoredDayIsReadAndReplayedInPlace(t *testing.T) {
 	get("/events/"+event, `{"n":1,"text":"ü"}`)
 }
 
+// Where the web process has the storage, data of an event of a stored day is expunged in place: nobody reads it after
+// the response, and soon no file has it.
+func TestAStoredEventIsExpungedInPlace(t *testing.T) {
+	t.Parallel()
+	d, event, day, folder, arrived := storedEvent(t)
+	<-arrived
+	near := *d
+	near.url = program(t, append(d.server, "POSTHORN_HISTORY_URL=file://"+folder, "POSTHORN_HISTORY_AFTER_DAYS=2"), Parts{Web: true}).URL()
+	get := func(path string) string {
+		t.Helper()
+		status, body := near.ask(http.MethodGet, path, "")
+		if status != http.StatusOK {
+			t.Errorf("GET %s: %d %s", path, status, body)
+		}
+		return body
+	}
+	if body := get("/events/" + event); !strings.Contains(body, `"text":"ü"`) {
+		t.Fatalf("the stored event is %s", body)
+	}
+	if got := near.run("events list --stored-day " + day); got.code != 0 || !strings.Contains(got.stdout, event) {
+		t.Errorf("events list --stored-day: %d %s%s", got.code, got.stdout, got.stderr)
+	}
+	if got := near.run("deliveries list --stored-day " + day); got.code != 0 || !strings.Contains(got.stdout, "dlv_") {
+		t.Errorf("deliveries list --stored-day: %d %s%s", got.code, got.stdout, got.stderr)
+	}
+	unknown := event[:len(event)-2] + "00"
+	if status, body := near.ask(http.MethodPost, "/events/"+unknown+"/expunge", `{"reason":"asked"}`); status != http.StatusNotFound {
+		t.Errorf("an unknown event of the day: %d %s", status, body)
+	}
+	status, body := near.ask(http.MethodPost, "/events/"+event+"/expunge", `{"reason":"asked"}`)
+	if status != http.StatusOK || !strings.Contains(body, `"expunged":true`) || !strings.Contains(body, `"answers":1`) || !strings.Contains(body, `"stored_days":["`+day+`"]`) {
+		t.Fatalf("expunged in place: %d %s", status, body)
+	}
+	if body := get("/events/" + event); strings.Contains(body, "ü") || !strings.Contains(body, `"expunged":true`) {
+		t.Errorf("the expunged event is %s", body)
+	}
+	if body := get("/events/" + event + "/deliveries"); strings.Contains(body, "thanks") {
+		t.Errorf("its deliveries are %s", body)
+	}
+	if status, body := near.ask(http.MethodPost, "/events/"+event+"/replay", ""); status < 400 || strings.Contains(body, "ü") {
+		t.Errorf("a replay without data: %d %s", status, body)
+	}
+	eventually(t, "no file has the data", func() bool {
+		var list []client.HistoryDay
+		d.ok(&list, "history list --json")
+		return len(list) == 1 && list[0].State == client.Stored && list[0].Expunging == 0
+	})
+	if _, body := near.ask(http.MethodPost, "/events/"+event+"/expunge", `{"reason":"again"}`); !strings.Contains(body, `"expunged":false`) || !strings.Contains(body, `"stored_days":[]`) {
+		t.Errorf("a second time: %s", body)
+	}
+	d.ok(nil, "history restore "+day)
+	if body := get("/events/" + event); strings.Contains(body, "ü") {
+		t.Errorf("the event came back as %s", body)
+	}
+}
+
 func TestStorageThatCannotBeReadSaysSo(t *testing.T) {
 	t.Parallel()
 	d, event, _, folder, _ := storedEvent(t)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -122,7 +123,8 @@ func (h *house) readByOthers(store history.Store, s3 ...string) {
 		sizes[id.Tenant.Format(tenant)] = n
 	}
 	var data string
-	h.query("SELECT convert_from(data, 'UTF8') FROM events WHERE tenant_id = $1 AND data IS NOT NULL ORDER BY id LIMIT 1", []any{&data}, tenants[1])
+	var first id.UUID
+	h.query("SELECT id, convert_from(data, 'UTF8') FROM events WHERE tenant_id = $1 AND data IS NOT NULL ORDER BY id LIMIT 1", []any{&first, &data}, tenants[1])
 	h.work(h.keeper(store))
 	books := h.booksOf()
 	if len(books) != 6 {
@@ -152,6 +154,14 @@ func (h *house) readByOthers(store history.Store, s3 ...string) {
 			t.Errorf("%s: an engine plans to read %v files of 2 days", table, n)
 		}
 	}
+	// An expunged event keeps its row, without its data.
+	h.expunge(store, tenants[1], first)
+	h.work(h.keeper(store))
+	r = h.readElsewhere(store, tenants[1], s3...)
+	if len(r.DuckDB.Data) != 1 || r.DuckDB.Data[0][0] == data {
+		t.Errorf("DuckDB reads the data %v of an expunged event", r.DuckDB.Data)
+	}
+	sameCounts(t, "events after one was expunged", r.Iceberg["events"], books)
 	// A day that comes back leaves the tables.
 	day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -5)
 	h.ask(tenants[1], day)
@@ -160,5 +170,71 @@ func (h *house) readByOthers(store history.Store, s3 ...string) {
 	sameCounts(t, "deliveries after a day came back", r.Iceberg["deliveries"], h.booksOf())
 	if got := string(r.Iceberg["deliveries of tenant"]); got != "41" {
 		t.Errorf("the tenant has %s deliveries in the tables", got)
+	}
+}
+
+// readSpark is what Spark reads in the open tables, as Iceberg or as Parquet files.
+type readSpark struct {
+	Events, Deliveries, Attempts, Bytes, Data json.RawMessage
+}
+
+// Spark counts what the books have: through a catalog of Iceberg that is a folder, and in the files without their
+// metadata.
+func TestSparkReadsStoredHistory(t *testing.T) {
+	t.Parallel()
+	const python = "../bin/spark/bin/python"
+	if _, err := os.Stat(python); err != nil {
+		need.Missing(t, "bin/spark", "`make bin/spark` installs Spark, which reads stored history.")
+	}
+	need.Programs(t, "java")
+	jars, err := filepath.Glob("../bin/spark/jars/iceberg-spark-runtime-*.jar")
+	if err != nil || len(jars) != 1 {
+		t.Fatal(jars, err)
+	}
+	h := newHouse(t)
+	store, path := h.folder()
+	data := map[string]int64{}
+	for i := range 3 {
+		tenant := h.tenant()
+		ep := h.endpoint(tenant, "http://127.0.0.1:1", nil)
+		for ago := 5; ago <= 6; ago++ {
+			day := h.historyDay(tenant, ep, ago, 40+i)
+			var n int64
+			h.query("SELECT sum(octet_length(data)) FROM events WHERE tenant_id = $1 AND created_at >= $2 AND created_at < $2::timestamptz + interval '1 day'", []any{&n}, tenant, day)
+			data[id.Tenant.Format(tenant)+" "+day.Format(time.DateOnly)] = n
+		}
+	}
+	h.work(h.keeper(store))
+	books := h.booksOf()
+	if len(books) != 6 {
+		t.Fatalf("%d days are stored", len(books))
+	}
+	twice := map[string]int64{}
+	for key, n := range books {
+		twice[key] = 2 * n
+	}
+	jar, err := filepath.Abs(jars[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), python, "testdata/read_spark.py", path, jar)
+	cmd.Env = append(os.Environ(), "SPARK_SCRATCH="+t.TempDir(), "SPARK_LOCAL_IP=127.0.0.1", "PYSPARK_PYTHON="+python)
+	var said strings.Builder
+	cmd.Stderr = &said
+	text, err := cmd.Output()
+	_, result, found := strings.Cut(string(text), "RESULT ")
+	var read map[string]readSpark
+	if err == nil && found {
+		err = json.Unmarshal([]byte(result), &read)
+	}
+	if err != nil || len(read) != 2 {
+		t.Fatalf("%v: %s\n%s", err, text, said.String())
+	}
+	for way, r := range read {
+		sameCounts(t, way+": deliveries by tenant and day", r.Deliveries, books)
+		sameCounts(t, way+": events by tenant and day", r.Events, books)
+		sameCounts(t, way+": attempts by tenant and day", r.Attempts, twice)
+		sameCounts(t, way+": bytes by tenant and day", r.Bytes, data)
+		sameCounts(t, way+": lengths of data by tenant and day", r.Data, data)
 	}
 }

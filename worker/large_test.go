@@ -289,6 +289,13 @@ func TestNoEventIsStoredWithoutItsData(t *testing.T) {
 	if o.sweep(); len(o.names()) != 1 {
 		t.Error("an event in storage lost its object")
 	}
+	// Its data is expunged there.
+	gone := o.emitLarge(tenant, event.Emission{Data: large("g")})
+	o.exec("DELETE FROM events WHERE id = $1", gone)
+	o.exec("INSERT INTO history_expunges (tenant_id, day, low, event_id) VALUES ($1, (posthorn.created_at($2) AT TIME ZONE 'UTC')::date, now(), $2)", tenant, gone)
+	if o.sweep(); len(o.names()) != 1 || strings.Contains(strings.Join(o.names(), " "), event.ObjectName(tenant, gone)) {
+		t.Errorf("an event that was expunged in storage keeps its object: %v", o.names())
+	}
 	o.exec("DELETE FROM history_days")
 	if o.sweep(); len(o.names()) != 0 || o.count("SELECT count(*) FROM large_payloads") != 0 {
 		t.Errorf("an event that is not kept has its object %v", o.names())

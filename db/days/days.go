@@ -513,23 +513,16 @@ func (y Day) Return(ctx context.Context, d *db.DB, low time.Time, lines []byte) 
 			}
 			var n int64
 			for _, table := range history.Tables {
-				if len(rows[table]) == 0 {
-					continue
-				}
-				arrived, err := q.InsertHistory(ctx, sql.InsertHistoryParams{
-					Name:     table,
-					Lines:    rows[table],
-					TenantID: y.Tenant,
-					Low:      part.Low,
-					High:     part.High,
-				})
-				if err != nil {
+				if err := insertRows(ctx, q, part, table, rows[table]); err != nil {
 					return err
 				}
-				n += arrived
+				n += int64(len(rows[table]))
 			}
 			if n != part.N {
 				return errArrived
+			}
+			if err := withhold(ctx, q, part, history.Rows{Deliveries: rows["deliveries"]}); err != nil {
+				return err
 			}
 			letters, err := history.Rows{DeadLetters: rows["dead_letters"]}.LetterIDs()
 			if err != nil {
@@ -568,8 +561,12 @@ func List(ctx context.Context, q *sql.Queries, tenant id.UUID, r show.Range) (sh
 		before, _ = time.Parse(time.DateOnly, string(r.After)) // as Cut wrote it
 	}
 	rows, err := q.ListHistory(ctx, sql.ListHistoryParams{TenantID: tenant, Before: before, Limit: int32(r.Limit + 1)})
-	page := show.Cut(rows, r.Limit, func(row sql.HistoryDay) []byte { return []byte(row.Day.Format(time.DateOnly)) })
-	return show.Each(page, dayOf), err
+	page := show.Cut(rows, r.Limit, func(row sql.ListHistoryRow) []byte { return []byte(row.HistoryDay.Day.Format(time.DateOnly)) })
+	return show.Each(page, func(row sql.ListHistoryRow) history.Day {
+		day := dayOf(row.HistoryDay)
+		day.Expunging = row.Expunging
+		return day
+	}), err
 }
 
 // InStorage lists the days of a tenant between two moments whose rows are not all in the tables, newest first.

@@ -104,7 +104,7 @@ func NextDirty(ctx context.Context, d *db.DB, after id.UUID) (f File, parts []sq
 }
 
 // MovePart records that a part's rows are in another set of files. It returns ErrRows if the part has changed.
-func MovePart(ctx context.Context, d *db.DB, part sql.HistoryPart, to File, p Placed) error {
+func MovePart(ctx context.Context, d *db.DB, part Rewritten, to File, p Placed) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
 		n, err := q.MoveHistoryPart(ctx, sql.MoveHistoryPartParams{
 			FileID:   &to.ID,
@@ -115,7 +115,10 @@ func MovePart(ctx context.Context, d *db.DB, part sql.HistoryPart, to File, p Pl
 			Day:      part.Day,
 			Low:      part.Low,
 			OldFile:  part.FileID,
-			Lines:    part.Lines,
+			OldLines: part.HistoryPart.Lines,
+			Lines:    part.Sum[:],
+			Size:     part.Size,
+			Expunged: part.Expunged,
 		})
 		if err == nil && n != 1 {
 			err = ErrRows
@@ -205,7 +208,29 @@ func Old(ctx context.Context, d *db.DB, retry time.Duration, most int32) (days [
 	return days, err
 }
 
-// ForgetTenant forgets where a deleted tenant's rows are. Their files are then written again without them.
+// ForgetTenant forgets where a deleted tenant's rows are, and enters them in the books. Their files are then written
+// again without them.
 func ForgetTenant(ctx context.Context, d *db.DB, tenant id.UUID) error {
 	return d.Console(ctx, func(q *sql.Queries) error { return q.ForgetHistoryOfTenant(ctx, tenant) })
+}
+
+// Purged records in the books that no object has a deleted tenant's rows any more.
+func Purged(ctx context.Context, d *db.DB, tenant id.UUID) error {
+	return d.Console(ctx, func(q *sql.Queries) error { return q.HistoryIsPurged(ctx, tenant) })
+}
+
+// HasLines reports whether a day has objects of lines, or had some when MayHaveLines was last called with true.
+func (y Day) HasLines(ctx context.Context, d *db.DB) (has bool, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		has, err = q.HasHistoryLines(ctx, y.Tenant, y.At)
+		return err
+	})
+	return has, err
+}
+
+// MayHaveLines records that objects of lines may be left although no part names them, or that none is left.
+func (y Day) MayHaveLines(ctx context.Context, d *db.DB, may bool) error {
+	return d.Console(ctx, func(q *sql.Queries) error {
+		return q.SetHistoryLines(ctx, sql.SetHistoryLinesParams{Lines: may, TenantID: y.Tenant, Day: y.At})
+	})
 }

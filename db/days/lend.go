@@ -1,6 +1,7 @@
 package days
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -27,8 +28,9 @@ type Lent struct {
 }
 
 type lentPart struct {
-	part sql.HistoryPart
-	rows history.Rows
+	part   sql.HistoryPart
+	rows   history.Rows
+	events []id.UUID // those that were lent: others are in the table
 }
 
 // lender reads parts for a Lent.
@@ -46,7 +48,7 @@ func OfEvent(ctx context.Context, d *db.DB, source Source, tenant, event id.UUID
 		return nil, err
 	}
 	own, err := rows.OfEvent(event)
-	return &Lent{part.Day, tenant, []lentPart{{part, own}}}, err
+	return &Lent{part.Day, tenant, []lentPart{{part: part, rows: own}}}, err
 }
 
 // OfDelivery reads what storage has of a delivery and of its event, which can be of an earlier day. It returns nil if
@@ -58,7 +60,7 @@ func OfDelivery(ctx context.Context, d *db.DB, source Source, tenant, delivery i
 		return nil, err
 	}
 	own, event, err := rows.OfDelivery(delivery)
-	lent := &Lent{part.Day, tenant, []lentPart{{part, own}}}
+	lent := &Lent{part.Day, tenant, []lentPart{{part: part, rows: own}}}
 	if err != nil || event.IsZero() || len(own.Events) > 0 {
 		return lent, err
 	}
@@ -67,7 +69,7 @@ func OfDelivery(ctx context.Context, d *db.DB, source Source, tenant, delivery i
 		return lent, err
 	}
 	original, err := rows.OfEvent(event)
-	lent.parts = append(lent.parts, lentPart{of, original})
+	lent.parts = append(lent.parts, lentPart{part: of, rows: original})
 	return lent, err
 }
 
@@ -100,7 +102,7 @@ func OfList(ctx context.Context, d *db.DB, source Source, tenant id.UUID, day ti
 		if err != nil {
 			return p, err
 		}
-		p = ListPart{Lent: &Lent{part.Day, tenant, []lentPart{{part, rows.OfList()}}}, Since: part.Low, Until: part.High}
+		p = ListPart{Lent: &Lent{part.Day, tenant, []lentPart{{part: part, rows: rows.OfList()}}}, Since: part.Low, Until: part.High}
 		if i+1 < len(parts) {
 			boundary := id.FirstAt(part.Low)
 			if r.Ascending {
@@ -146,91 +148,105 @@ func (l *Lent) Read(ctx context.Context, d *db.DB, fn func(q *sql.Queries) error
 // deliveries that were lent are taken back.
 func (l *Lent) Act(ctx context.Context, d *db.DB, fn func(q *sql.Queries) error) error {
 	return d.Borrow(ctx, l.tenant, func(q *sql.Queries) error { return l.insert(ctx, q) }, fn, func(q *sql.Queries) error {
+		return l.takeBack(ctx, q)
+	})
+}
+
+// Destroy is Read for a function that expunges: what it changes stays, and all that was lent is taken back.
+func (l *Lent) Destroy(ctx context.Context, d *db.DB, fn func(q *sql.Queries) error) error {
+	return d.Borrow(ctx, l.tenant, func(q *sql.Queries) error { return l.insert(ctx, q) }, fn, func(q *sql.Queries) error {
 		for _, p := range l.parts {
-			ids, err := p.rows.DeliveryIDs()
-			if err != nil {
-				return err
-			}
-			if err := q.DropLent(ctx, sql.DropLentParams{
-				TenantID:   l.tenant,
-				Deliveries: ids,
-				Since:      p.part.Low.Add(-db.ClockSkew),
-				Low:        p.part.Low,
-				High:       p.part.High,
+			if err := q.DropTheseEvents(ctx, sql.DropTheseEventsParams{
+				TenantID: l.tenant,
+				Low:      p.part.Low,
+				High:     p.part.High,
+				Ids:      p.events,
 			}); err != nil {
 				return err
 			}
 		}
-		return nil
+		return l.takeBack(ctx, q)
 	})
 }
 
-// insert inserts the rows of the parts that are still in storage. These stay there until the transaction ends.
-func (l *Lent) insert(ctx context.Context, q *sql.Queries) error {
-	for i, p := range l.parts {
-		if _, err := q.ShareHistory(ctx, l.tenant, p.part.Day); err != nil && !db.IsNoRows(err) {
-			return err
-		}
-		stored, err := q.IsPartStored(ctx, sql.IsPartStoredParams{
-			TenantID: l.tenant,
-			Day:      p.part.Day,
-			Low:      p.part.Low,
-			Lines:    p.part.Lines,
-		})
+// takeBack deletes the deliveries that were lent, with what belongs to them.
+func (l *Lent) takeBack(ctx context.Context, q *sql.Queries) error {
+	for _, p := range l.parts {
+		ids, err := p.rows.DeliveryIDs()
 		if err != nil {
 			return err
 		}
-		if !stored {
-			l.parts[i].rows = history.Rows{} // they are in the tables
-			continue
-		}
-		if err := p.insert(ctx, q, l.tenant); err != nil {
+		if err := q.DropLent(ctx, sql.DropLentParams{
+			TenantID:   l.tenant,
+			Deliveries: ids,
+			Since:      p.part.Low.Add(-db.ClockSkew),
+			Low:        p.part.Low,
+			High:       p.part.High,
+		}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p lentPart) insert(ctx context.Context, q *sql.Queries, tenant id.UUID) error {
-	events, err := p.missing(ctx, q, tenant)
-	if err != nil {
-		return err
-	}
-	for i, rows := range [...][]string{events, p.rows.Deliveries, p.rows.Attempts, p.rows.DeadLetters, p.rows.Cancellations} {
-		if len(rows) == 0 {
+// insert inserts the rows of the parts that are still in storage, without what was expunged. These stay there until the
+// transaction ends.
+func (l *Lent) insert(ctx context.Context, q *sql.Queries) error {
+	for i := range l.parts {
+		p := &l.parts[i]
+		if _, err := q.ShareHistory(ctx, l.tenant, p.part.Day); err != nil && !db.IsNoRows(err) {
+			return err
+		}
+		lines, err := q.StoredPart(ctx, sql.StoredPartParams{TenantID: l.tenant, Day: p.part.Day, Low: p.part.Low})
+		if db.IsNoRows(err) {
+			p.rows = history.Rows{} // they are in the tables
 			continue
 		}
-		n, err := q.InsertHistory(ctx, sql.InsertHistoryParams{
-			Name:     history.Tables[i],
-			Lines:    rows,
-			TenantID: tenant,
-			Low:      p.part.Low,
-			High:     p.part.High,
-		})
-		if err == nil && n != int64(len(rows)) {
-			err = errArrived
+		if err == nil && !bytes.Equal(lines, p.part.Lines) {
+			err = history.ErrUnreachable // data was expunged since the rows were read
+		}
+		if err == nil {
+			err = p.insert(ctx, q)
 		}
 		if err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+func (p *lentPart) insert(ctx context.Context, q *sql.Queries) error {
+	events, err := p.missing(ctx, q)
+	if err != nil {
+		return err
+	}
+	for i, rows := range [...][]string{events, p.rows.Deliveries, p.rows.Attempts, p.rows.DeadLetters, p.rows.Cancellations} {
+		if err := insertRows(ctx, q, p.part, history.Tables[i], rows); err != nil {
+			return err
+		}
+	}
+	if err := withhold(ctx, q, p.part, p.rows); err != nil {
+		return err
+	}
 	letters, err := p.rows.LetterIDs()
 	if err != nil {
 		return err
 	}
-	return markReplayed(ctx, q, tenant, letters)
+	return markReplayed(ctx, q, p.part.TenantID, letters)
 }
 
 // missing are the events that are not in the table. One that was replayed from storage stays there.
-func (p lentPart) missing(ctx context.Context, q *sql.Queries, tenant id.UUID) (events []string, err error) {
+func (p *lentPart) missing(ctx context.Context, q *sql.Queries) (events []string, err error) {
+	p.events = []id.UUID{}
 	ids, err := p.rows.EventIDs()
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	there, err := q.EventsThere(ctx, sql.EventsThereParams{TenantID: tenant, Low: p.part.Low, High: p.part.High, Ids: ids})
+	there, err := q.EventsThere(ctx, sql.EventsThereParams{TenantID: p.part.TenantID, Low: p.part.Low, High: p.part.High, Ids: ids})
 	for i, row := range p.rows.Events {
 		if !slices.Contains(there, ids[i]) {
 			events = append(events, row)
+			p.events = append(p.events, ids[i])
 		}
 	}
 	return events, err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/days"
 	"posthorn/db/ledger"
 	"posthorn/db/sql"
 	"posthorn/domain/bulk"
@@ -21,6 +22,9 @@ type Expunged struct {
 	Events   []id.UUID // those that had data
 	Canceled int       // deliveries that were waiting
 	Cleared  int       // attempts whose responses were destroyed too
+	// Stored are days in storage whose files still have some of it. Nobody reads it from there; a worker writes them
+	// again.
+	Stored []time.Time
 }
 
 var errExpungeMoving = &fault.Error{
@@ -74,8 +78,9 @@ func ReadExpunge(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID) (
 
 // ExpungeEvents destroys the data of events permanently, and the responses of receivers. The rows remain: an event, its
 // deliveries and attempts can still be listed with their times and outcomes. Waiting deliveries are canceled, visibly.
-// If one of the events, deliveries or attempts is of a day in storage, it fails and destroys nothing. So it does while
-// the tenant moves: the other home would keep responses that are copied.
+// What days in storage have of the events is destroyed too: nobody reads it after the transaction, and a worker writes
+// the files again. While the tenant moves, it fails and destroys nothing: the other home would keep responses that are
+// copied.
 func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events []id.UUID) (out Expunged, err error) {
 	if moving, err := q.IsMovingOut(ctx, tenant); err != nil {
 		return out, err
@@ -83,6 +88,10 @@ func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events [
 		return out, errExpungeMoving
 	}
 	if err := q.PlanByIndex(ctx); err != nil {
+		return out, err
+	}
+	held, err := days.Share(ctx, q, tenant, events)
+	if err != nil {
 		return out, err
 	}
 	slices.SortFunc(events, id.UUID.Compare)
@@ -104,7 +113,7 @@ func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events [
 		}
 	}
 	if len(out.Events) == 0 {
-		return out, storedOr(ctx, q, tenant, events, nil)
+		return out, nil
 	}
 	slices.SortFunc(out.Events, id.UUID.Compare)
 	since := out.Events[0].Time().Add(-db.ClockSkew)
@@ -142,7 +151,8 @@ func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events [
 		return out, err
 	}
 	// Last, so that it sees days that left the tables in between.
-	return out, storedOr(ctx, q, tenant, events, nil)
+	out.Stored, err = days.Expunge(ctx, q, tenant, out.Events, held)
+	return out, err
 }
 
 // forgetLastAnswers clears the other copies of responses, which the endpoints' rows hold.

@@ -24,6 +24,8 @@ func ListBooks(ctx context.Context, q *sql.Queries, tenant *id.UUID, since time.
 			Failed:     r.Failed,
 			Canceled:   r.Canceled,
 			Expunged:   r.Expunged,
+			Purged:     r.Purged,
+			PurgedAt:   r.PurgedAt,
 			Waiting:    r.Waiting,
 			Held:       r.Held,
 			Difference: r.Difference,

@@ -217,11 +217,16 @@ func (e *erasure) end(ctx context.Context) error {
 		if err := q.EndErasure(ctx, e.tenant); err != nil {
 			return 0, err
 		}
+		stored, err := q.PurgedOf(ctx, e.tenant)
+		if err != nil {
+			return 0, err
+		}
 		return 0, db.Audit(ctx, q, db.Author{Kind: "system"}, db.Audited{
-			Tenant: &e.tenant,
-			Action: "tenant.erased",
-			Kind:   "tenant",
-			Object: id.Tenant.Format(e.tenant),
+			Tenant:  &e.tenant,
+			Action:  "tenant.erased",
+			Kind:    "tenant",
+			Object:  id.Tenant.Format(e.tenant),
+			Details: map[string]int64{"stored_deliveries": stored},
 		})
 	})
 	return err

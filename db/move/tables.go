@@ -85,6 +85,7 @@ var movedTables = []movedTable{
 	{name: "queue", as: whenDrained},
 	{name: "history_days", as: stays}, // a tenant with any doesn't move: mayMove
 	{name: "history_parts", as: stays},
+	{name: "history_expunges", as: stays},
 	{name: "large_payloads", as: stays}, // likewise
 	{name: "egress_proxies", as: stays}, // a way out of this home's network
 	{name: "operator_views", as: stays}, // of an operator's sign-in here

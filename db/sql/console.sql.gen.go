@@ -446,13 +446,13 @@ WITH unfolded AS MATERIALIZED (
 		AND ($3::uuid IS NULL OR q.tenant_id = $3)
 	GROUP BY 1, 2
 ), folded AS (
-	(SELECT b.tenant_id, b.day, b.accepted, b.delivered, b.failed, b.canceled, b.expunged, b.events FROM books b
+	(SELECT b.tenant_id, b.day, b.accepted, b.delivered, b.failed, b.canceled, b.expunged, b.events, b.purged, b.purged_at FROM books b
 	WHERE b.day >= $2::date AND ($3::uuid IS NULL OR b.tenant_id = $3)
 	ORDER BY b.day DESC, b.accepted DESC LIMIT $1)
-	UNION SELECT b.tenant_id, b.day, b.accepted, b.delivered, b.failed, b.canceled, b.expunged, b.events FROM books b
+	UNION SELECT b.tenant_id, b.day, b.accepted, b.delivered, b.failed, b.canceled, b.expunged, b.events, b.purged, b.purged_at FROM books b
 	WHERE b.day >= $2::date AND ($3::uuid IS NULL OR b.tenant_id = $3)
 		AND b.accepted <> b.delivered + b.failed + b.canceled
-	UNION SELECT b.tenant_id, b.day, b.accepted, b.delivered, b.failed, b.canceled, b.expunged, b.events FROM (SELECT u.tenant_id, u.day FROM unfolded u UNION SELECT w.tenant_id, w.day FROM waits w) d
+	UNION SELECT b.tenant_id, b.day, b.accepted, b.delivered, b.failed, b.canceled, b.expunged, b.events, b.purged, b.purged_at FROM (SELECT u.tenant_id, u.day FROM unfolded u UNION SELECT w.tenant_id, w.day FROM waits w) d
 	JOIN books b ON b.tenant_id = d.tenant_id AND b.day = d.day
 ), entries AS (
 	SELECT f.tenant_id, f.day, f.accepted, f.delivered, f.failed, f.canceled, f.expunged FROM folded f
@@ -463,10 +463,11 @@ WITH unfolded AS MATERIALIZED (
 		coalesce(sum(failed), 0)::bigint AS failed, coalesce(sum(canceled), 0)::bigint AS canceled, coalesce(sum(expunged), 0)::bigint AS expunged
 	FROM entries GROUP BY tenant_id, day HAVING (sum(accepted), sum(delivered), sum(failed), sum(canceled)) <> (0, 0, 0, 0)
 )
-SELECT s.tenant_id, t.name AS tenant_name, s.day, s.accepted, s.delivered, s.failed, s.canceled, s.expunged,
+SELECT s.tenant_id, t.name AS tenant_name, s.day, s.accepted, s.delivered, s.failed, s.canceled, s.expunged, coalesce(b.purged, 0)::bigint AS purged, b.purged_at,
 	coalesce(w.n, 0)::bigint AS waiting, coalesce(w.held, 0)::bigint AS held,
 	(s.accepted - s.delivered - s.failed - s.canceled - coalesce(w.n, 0))::bigint AS difference
 FROM sums s JOIN tenants t ON t.id = s.tenant_id LEFT JOIN waits w ON w.tenant_id = s.tenant_id AND w.day = s.day
+	LEFT JOIN books b ON b.tenant_id = s.tenant_id AND b.day = s.day
 ORDER BY (s.accepted - s.delivered - s.failed - s.canceled - coalesce(w.n, 0) <> 0) DESC, s.day DESC, s.accepted DESC
 LIMIT $1
 `
@@ -486,6 +487,8 @@ type ConsoleLedgerRow struct {
 	Failed     int64
 	Canceled   int64
 	Expunged   int64
+	Purged     int64
+	PurgedAt   *time.Time
 	Waiting    int64
 	Held       int64
 	Difference int64
@@ -512,6 +515,8 @@ func (q *Queries) ConsoleLedger(ctx context.Context, arg ConsoleLedgerParams) ([
 			&i.Failed,
 			&i.Canceled,
 			&i.Expunged,
+			&i.Purged,
+			&i.PurgedAt,
 			&i.Waiting,
 			&i.Held,
 			&i.Difference,

@@ -34,7 +34,7 @@ func (q *Queries) AddHistoryFile(ctx context.Context, arg AddHistoryFileParams) 
 
 const AskHistory = `-- name: AskHistory :one
 UPDATE history_days SET state = CASE WHEN state = 'back' THEN state ELSE 'returning' END, back_at = now()
-WHERE tenant_id = $1 AND day = $2 RETURNING tenant_id, day, state, counts, bytes, stored_at, back_at, failed_at, failure
+WHERE tenant_id = $1 AND day = $2 RETURNING tenant_id, day, state, counts, bytes, stored_at, back_at, failed_at, failure, lines
 `
 
 // A day that is stored, or on its way, is brought back; one that is back stays for longer. No row: the day was never exported.
@@ -51,6 +51,7 @@ func (q *Queries) AskHistory(ctx context.Context, tenantID id.UUID, day time.Tim
 		&i.BackAt,
 		&i.FailedAt,
 		&i.Failure,
+		&i.Lines,
 	)
 	return i, err
 }
@@ -193,6 +194,18 @@ func (q *Queries) DeleteHistory(ctx context.Context, arg DeleteHistoryParams) (i
 	return n, err
 }
 
+const DirtyExpungedFiles = `-- name: DirtyExpungedFiles :exec
+UPDATE history_files f SET dirty = true
+FROM history_expunges x JOIN history_parts p ON p.tenant_id = x.tenant_id AND p.day = x.day AND p.low = x.low
+WHERE NOT x.written AND p.gone AND f.id = p.file_id AND NOT f.dirty
+`
+
+// Files with data that was expunged are to be written again.
+func (q *Queries) DirtyExpungedFiles(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, DirtyExpungedFiles)
+	return err
+}
+
 const DirtyHistoryFile = `-- name: DirtyHistoryFile :one
 SELECT id, day, objects, version, dirty FROM history_files WHERE dirty AND id > $1 ORDER BY id LIMIT 1
 `
@@ -268,6 +281,66 @@ func (q *Queries) DropLentEvents(ctx context.Context, arg DropLentEventsParams) 
 	return err
 }
 
+const DropTheseEvents = `-- name: DropTheseEvents :exec
+DELETE FROM events e WHERE e.tenant_id = $1 AND e.created_at >= $2 AND e.created_at < $3 AND e.id = ANY($4::uuid[])
+`
+
+type DropTheseEventsParams struct {
+	TenantID id.UUID
+	Low      time.Time
+	High     time.Time
+	Ids      []id.UUID
+}
+
+// Events that a transaction has borrowed.
+func (q *Queries) DropTheseEvents(ctx context.Context, arg DropTheseEventsParams) error {
+	_, err := q.db.Exec(ctx, DropTheseEvents,
+		arg.TenantID,
+		arg.Low,
+		arg.High,
+		arg.Ids,
+	)
+	return err
+}
+
+const EndExpunges = `-- name: EndExpunges :many
+WITH ended AS (
+	DELETE FROM history_expunges x WHERE x.written
+		AND NOT EXISTS (SELECT FROM history_files f WHERE f.day = x.day AND f.dirty)
+		AND NOT EXISTS (SELECT FROM history_days h WHERE h.tenant_id = x.tenant_id AND h.day = x.day AND h.lines)
+		AND NOT EXISTS (SELECT FROM large_payloads l WHERE l.tenant_id = x.tenant_id AND l.event_id = x.event_id)
+	RETURNING x.tenant_id, x.day, x.event_id
+)
+SELECT e.tenant_id, e.day, count(DISTINCT e.event_id) AS events FROM ended e GROUP BY e.tenant_id, e.day ORDER BY e.tenant_id, e.day
+`
+
+type EndExpungesRow struct {
+	TenantID id.UUID
+	Day      time.Time
+	Events   int64
+}
+
+// Expunges whose data no object holds any more, by day. A file stays dirty until its objects are deleted.
+func (q *Queries) EndExpunges(ctx context.Context) ([]EndExpungesRow, error) {
+	rows, err := q.db.Query(ctx, EndExpunges)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []EndExpungesRow{}
+	for rows.Next() {
+		var i EndExpungesRow
+		if err := rows.Scan(&i.TenantID, &i.Day, &i.Events); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const EventsThere = `-- name: EventsThere :many
 SELECT e.id FROM events e WHERE e.tenant_id = $1 AND e.created_at >= $2 AND e.created_at < $3 AND e.id = ANY($4::uuid[])
 `
@@ -337,6 +410,88 @@ func (q *Queries) ExpiredHistory(ctx context.Context, limit int32) ([]ExpiredHis
 	return items, nil
 }
 
+const ExpungeStored = `-- name: ExpungeStored :many
+WITH asked AS (
+	INSERT INTO history_expunges AS x (tenant_id, day, low, event_id)
+	SELECT p.tenant_id, p.day, p.low, u.event_id
+	FROM history_parts p CROSS JOIN ROWS FROM (unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(event_id, created_at)
+	WHERE p.tenant_id = $4 AND p.gone AND (u.created_at >= p.low AND u.created_at < p.high OR p.others @> ARRAY[u.event_id])
+	ON CONFLICT DO NOTHING
+	RETURNING x.day
+)
+SELECT DISTINCT a.day, (a.day = ANY($1::date[]))::boolean AS held FROM asked a ORDER BY a.day
+`
+
+type ExpungeStoredParams struct {
+	HeldDays []time.Time
+	Events   []id.UUID
+	Created  []time.Time
+	TenantID id.UUID
+}
+
+type ExpungeStoredRow struct {
+	Day  time.Time
+	Held bool
+}
+
+// Has the parts in storage of some events, or of replays of them, written again without their data. Of a part that the
+// transaction doesn't hold, held is false.
+func (q *Queries) ExpungeStored(ctx context.Context, arg ExpungeStoredParams) ([]ExpungeStoredRow, error) {
+	rows, err := q.db.Query(ctx, ExpungeStored,
+		arg.HeldDays,
+		arg.Events,
+		arg.Created,
+		arg.TenantID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ExpungeStoredRow{}
+	for rows.Next() {
+		var i ExpungeStoredRow
+		if err := rows.Scan(&i.Day, &i.Held); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ExpungesOfPart = `-- name: ExpungesOfPart :many
+SELECT event_id FROM history_expunges WHERE tenant_id = $1 AND day = $2 AND low = $3 AND NOT written ORDER BY event_id
+`
+
+type ExpungesOfPartParams struct {
+	TenantID id.UUID
+	Day      time.Time
+	Low      time.Time
+}
+
+// Events whose data was expunged, and which the files of a part still have.
+func (q *Queries) ExpungesOfPart(ctx context.Context, arg ExpungesOfPartParams) ([]id.UUID, error) {
+	rows, err := q.db.Query(ctx, ExpungesOfPart, arg.TenantID, arg.Day, arg.Low)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []id.UUID{}
+	for rows.Next() {
+		var event_id id.UUID
+		if err := rows.Scan(&event_id); err != nil {
+			return nil, err
+		}
+		items = append(items, event_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const FailHistory = `-- name: FailHistory :exec
 UPDATE history_days SET failed_at = now(), failure = $1 WHERE tenant_id = $2 AND day = $3
 `
@@ -362,17 +517,28 @@ func (q *Queries) ForgetHistory(ctx context.Context, tenantID id.UUID, day time.
 }
 
 const ForgetHistoryOfTenant = `-- name: ForgetHistoryOfTenant :exec
-WITH parts AS (DELETE FROM history_parts p WHERE p.tenant_id = $1 RETURNING p.file_id)
+WITH parts AS (
+	DELETE FROM history_parts p WHERE p.tenant_id = $1 RETURNING p.day, p.file_id, p.gone, p.counts
+), booked AS (
+	UPDATE books b SET purged = b.purged + s.n
+	FROM (SELECT p.day, sum((p.counts ->> 'deliveries')::bigint) AS n FROM parts p WHERE p.gone GROUP BY p.day) s
+	WHERE b.tenant_id = $1 AND b.day = s.day
+)
 UPDATE history_files f SET dirty = true WHERE f.id IN (SELECT p.file_id FROM parts p)
 `
 
+// The books say how many deliveries leave with them.
 func (q *Queries) ForgetHistoryOfTenant(ctx context.Context, tenantID id.UUID) error {
 	_, err := q.db.Exec(ctx, ForgetHistoryOfTenant, tenantID)
 	return err
 }
 
 const ForgetHistoryParts = `-- name: ForgetHistoryParts :exec
-WITH parts AS (DELETE FROM history_parts p WHERE p.tenant_id = $1 AND p.day = $2 RETURNING p.file_id)
+WITH parts AS (
+	DELETE FROM history_parts p WHERE p.tenant_id = $1 AND p.day = $2 RETURNING p.file_id
+), expunges AS (
+	UPDATE history_expunges x SET written = true WHERE x.tenant_id = $1 AND x.day = $2
+)
 UPDATE history_files f SET dirty = true WHERE f.id IN (SELECT p.file_id FROM parts p)
 `
 
@@ -389,6 +555,19 @@ SELECT EXISTS (SELECT FROM history_days WHERE tenant_id = $1)::boolean AS has
 // Whether a tenant has a day that is not all in the tables, or objects of one.
 func (q *Queries) HasHistory(ctx context.Context, tenantID id.UUID) (bool, error) {
 	row := q.db.QueryRow(ctx, HasHistory, tenantID)
+	var has bool
+	err := row.Scan(&has)
+	return has, err
+}
+
+const HasHistoryLines = `-- name: HasHistoryLines :one
+SELECT EXISTS (SELECT FROM history_days h WHERE h.tenant_id = $1 AND h.day = $2 AND (h.lines
+	OR EXISTS (SELECT FROM history_parts p WHERE p.tenant_id = h.tenant_id AND p.day = h.day AND p.file_id IS NULL)))::boolean AS has
+`
+
+// Whether a day has objects of lines, or had some when their rows began to be written into files.
+func (q *Queries) HasHistoryLines(ctx context.Context, tenantID id.UUID, day time.Time) (bool, error) {
+	row := q.db.QueryRow(ctx, HasHistoryLines, tenantID, day)
 	var has bool
 	err := row.Scan(&has)
 	return has, err
@@ -657,6 +836,16 @@ func (q *Queries) HistoryIsPublished(ctx context.Context, changes int64) error {
 	return err
 }
 
+const HistoryIsPurged = `-- name: HistoryIsPurged :exec
+UPDATE books SET purged_at = now() WHERE tenant_id = $1 AND purged > 0 AND purged_at IS NULL
+`
+
+// The files without a deleted tenant's rows are published, and the old ones are deleted.
+func (q *Queries) HistoryIsPurged(ctx context.Context, tenantID id.UUID) error {
+	_, err := q.db.Exec(ctx, HistoryIsPurged, tenantID)
+	return err
+}
+
 const HistoryIsWell = `-- name: HistoryIsWell :exec
 UPDATE history_days SET failed_at = NULL, failure = '' WHERE tenant_id = $1 AND day = $2 AND failed_at IS NOT NULL
 `
@@ -849,29 +1038,6 @@ func (q *Queries) IsDifferenceAccepted(ctx context.Context, tenantID id.UUID, da
 	return accepted, err
 }
 
-const IsPartStored = `-- name: IsPartStored :one
-SELECT EXISTS (SELECT FROM history_parts p WHERE p.tenant_id = $1 AND p.day = $2 AND p.low = $3 AND p.gone AND p.lines = $4)::boolean AS stored
-`
-
-type IsPartStoredParams struct {
-	TenantID id.UUID
-	Day      time.Time
-	Low      time.Time
-	Lines    []byte
-}
-
-func (q *Queries) IsPartStored(ctx context.Context, arg IsPartStoredParams) (bool, error) {
-	row := q.db.QueryRow(ctx, IsPartStored,
-		arg.TenantID,
-		arg.Day,
-		arg.Low,
-		arg.Lines,
-	)
-	var stored bool
-	err := row.Scan(&stored)
-	return stored, err
-}
-
 const KeepHistoryPart = `-- name: KeepHistoryPart :exec
 WITH old AS (
 	UPDATE history_files f SET dirty = true FROM history_parts p WHERE p.tenant_id = $1 AND p.day = $2 AND p.low = $3 AND f.id = p.file_id
@@ -919,7 +1085,8 @@ func (q *Queries) KeepHistoryPart(ctx context.Context, arg KeepHistoryPartParams
 }
 
 const ListHistory = `-- name: ListHistory :many
-SELECT tenant_id, day, state, counts, bytes, stored_at, back_at, failed_at, failure FROM history_days WHERE tenant_id = $1 AND day < $2::date ORDER BY day DESC LIMIT $3::int
+SELECT h.tenant_id, h.day, h.state, h.counts, h.bytes, h.stored_at, h.back_at, h.failed_at, h.failure, h.lines, (SELECT count(DISTINCT x.event_id) FROM history_expunges x WHERE x.tenant_id = h.tenant_id AND x.day = h.day) AS expunging
+FROM history_days h WHERE h.tenant_id = $1 AND h.day < $2::date ORDER BY h.day DESC LIMIT $3::int
 `
 
 type ListHistoryParams struct {
@@ -928,26 +1095,33 @@ type ListHistoryParams struct {
 	Limit    int32
 }
 
-// The tenant's days, newest first.
-func (q *Queries) ListHistory(ctx context.Context, arg ListHistoryParams) ([]HistoryDay, error) {
+type ListHistoryRow struct {
+	HistoryDay HistoryDay
+	Expunging  int64
+}
+
+// The tenant's days, newest first, with how many events' data is still to be expunged from their files.
+func (q *Queries) ListHistory(ctx context.Context, arg ListHistoryParams) ([]ListHistoryRow, error) {
 	rows, err := q.db.Query(ctx, ListHistory, arg.TenantID, arg.Before, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []HistoryDay{}
+	items := []ListHistoryRow{}
 	for rows.Next() {
-		var i HistoryDay
+		var i ListHistoryRow
 		if err := rows.Scan(
-			&i.TenantID,
-			&i.Day,
-			&i.State,
-			&i.Counts,
-			&i.Bytes,
-			&i.StoredAt,
-			&i.BackAt,
-			&i.FailedAt,
-			&i.Failure,
+			&i.HistoryDay.TenantID,
+			&i.HistoryDay.Day,
+			&i.HistoryDay.State,
+			&i.HistoryDay.Counts,
+			&i.HistoryDay.Bytes,
+			&i.HistoryDay.StoredAt,
+			&i.HistoryDay.BackAt,
+			&i.HistoryDay.FailedAt,
+			&i.HistoryDay.Failure,
+			&i.HistoryDay.Lines,
+			&i.Expunging,
 		); err != nil {
 			return nil, err
 		}
@@ -960,7 +1134,7 @@ func (q *Queries) ListHistory(ctx context.Context, arg ListHistoryParams) ([]His
 }
 
 const LockHistory = `-- name: LockHistory :one
-SELECT h.tenant_id, h.day, h.state, h.counts, h.bytes, h.stored_at, h.back_at, h.failed_at, h.failure FROM history_days h JOIN tenants t ON t.id = h.tenant_id
+SELECT h.tenant_id, h.day, h.state, h.counts, h.bytes, h.stored_at, h.back_at, h.failed_at, h.failure, h.lines FROM history_days h JOIN tenants t ON t.id = h.tenant_id
 WHERE h.tenant_id = $1 AND h.day = $2 AND h.state = $3 AND t.state <> 'deleted'
 	AND NOT EXISTS (SELECT FROM tenant_moves m WHERE m.tenant_id = h.tenant_id AND m.state <> 'done')
 FOR UPDATE OF h
@@ -986,6 +1160,7 @@ func (q *Queries) LockHistory(ctx context.Context, arg LockHistoryParams) (Histo
 		&i.BackAt,
 		&i.FailedAt,
 		&i.Failure,
+		&i.Lines,
 	)
 	return i, err
 }
@@ -1064,40 +1239,58 @@ func (q *Queries) MarkReplayedLetters(ctx context.Context, tenantID id.UUID, del
 	return err
 }
 
-const MoveHistoryPart = `-- name: MoveHistoryPart :execrows
-UPDATE history_parts SET file_id = $1, object = $2, places = $3, digest = '', bytes = $4
-WHERE tenant_id = $5 AND day = $6 AND low = $7 AND file_id IS NOT DISTINCT FROM $8::uuid AND lines = $9
+const MoveHistoryPart = `-- name: MoveHistoryPart :one
+WITH old AS (
+	SELECT p.bytes FROM history_parts p
+	WHERE p.tenant_id = $1 AND p.day = $2 AND p.low = $3 AND p.file_id IS NOT DISTINCT FROM $4::uuid AND p.lines = $5
+	FOR UPDATE
+), moved AS (
+	UPDATE history_parts p SET file_id = $6, object = $7, places = $8, digest = '', lines = $9, size = $10, bytes = $11
+	FROM old WHERE p.tenant_id = $1 AND p.day = $2 AND p.low = $3
+	RETURNING 1
+), day AS (
+	UPDATE history_days h SET bytes = h.bytes - old.bytes + $11 FROM old WHERE h.tenant_id = $1 AND h.day = $2
+), expunges AS (
+	UPDATE history_expunges x SET written = true FROM old
+	WHERE x.tenant_id = $1 AND x.day = $2 AND x.low = $3 AND x.event_id = ANY($12::uuid[])
+)
+SELECT count(*) FROM moved
 `
 
 type MoveHistoryPartParams struct {
-	FileID   *id.UUID
-	Object   string
-	Places   []int64
-	Bytes    int64
 	TenantID id.UUID
 	Day      time.Time
 	Low      time.Time
 	OldFile  *id.UUID
+	OldLines []byte
+	FileID   *id.UUID
+	Object   string
+	Places   []int64
 	Lines    []byte
+	Size     int64
+	Bytes    int64
+	Expunged []id.UUID
 }
 
-// A part's rows are in another file now. No row: the part has changed.
+// A part's rows are in another file now, without the data of expunged events. 0: the part has changed.
 func (q *Queries) MoveHistoryPart(ctx context.Context, arg MoveHistoryPartParams) (int64, error) {
-	result, err := q.db.Exec(ctx, MoveHistoryPart,
-		arg.FileID,
-		arg.Object,
-		arg.Places,
-		arg.Bytes,
+	row := q.db.QueryRow(ctx, MoveHistoryPart,
 		arg.TenantID,
 		arg.Day,
 		arg.Low,
 		arg.OldFile,
+		arg.OldLines,
+		arg.FileID,
+		arg.Object,
+		arg.Places,
 		arg.Lines,
+		arg.Size,
+		arg.Bytes,
+		arg.Expunged,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const NeedsHistory = `-- name: NeedsHistory :one
@@ -1201,10 +1394,14 @@ func (q *Queries) NextHistoryVersion(ctx context.Context) (NextHistoryVersionRow
 const OldHistory = `-- name: OldHistory :many
 SELECT h.tenant_id, h.day, h.state FROM history_days h
 WHERE h.state = 'stored' AND h.day = (
-		SELECT p.day FROM history_parts p JOIN history_days x ON x.tenant_id = p.tenant_id AND x.day = p.day JOIN tenants t ON t.id = p.tenant_id
-		WHERE p.file_id IS NULL AND x.state = 'stored' AND t.state <> 'deleted' AND (x.failed_at IS NULL OR x.failed_at < now() - make_interval(secs => $1))
-		ORDER BY p.day LIMIT 1)
-	AND EXISTS (SELECT FROM history_parts p WHERE p.tenant_id = h.tenant_id AND p.day = h.day AND p.file_id IS NULL)
+		SELECT least(
+			(SELECT p.day FROM history_parts p JOIN history_days x ON x.tenant_id = p.tenant_id AND x.day = p.day JOIN tenants t ON t.id = p.tenant_id
+			WHERE p.file_id IS NULL AND x.state = 'stored' AND t.state <> 'deleted' AND (x.failed_at IS NULL OR x.failed_at < now() - make_interval(secs => $1))
+			ORDER BY p.day LIMIT 1),
+			(SELECT x.day FROM history_days x JOIN tenants t ON t.id = x.tenant_id
+			WHERE x.lines AND x.state = 'stored' AND t.state <> 'deleted' AND (x.failed_at IS NULL OR x.failed_at < now() - make_interval(secs => $1))
+			ORDER BY x.day LIMIT 1)))
+	AND (h.lines OR EXISTS (SELECT FROM history_parts p WHERE p.tenant_id = h.tenant_id AND p.day = h.day AND p.file_id IS NULL))
 	AND (h.failed_at IS NULL OR h.failed_at < now() - make_interval(secs => $1))
 ORDER BY h.tenant_id LIMIT $2::int
 `
@@ -1234,6 +1431,18 @@ func (q *Queries) OldHistory(ctx context.Context, seconds float64, limit int32) 
 		return nil, err
 	}
 	return items, nil
+}
+
+const PurgedOf = `-- name: PurgedOf :one
+SELECT coalesce(sum(b.purged), 0)::bigint AS n FROM books b WHERE b.tenant_id = $1
+`
+
+// How many deliveries in storage a deleted tenant had.
+func (q *Queries) PurgedOf(ctx context.Context, tenantID id.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, PurgedOf, tenantID)
+	var n int64
+	err := row.Scan(&n)
+	return n, err
 }
 
 const ReadAsHistory = `-- name: ReadAsHistory :exec
@@ -1310,6 +1519,21 @@ func (q *Queries) SetHistoryCounts(ctx context.Context, arg SetHistoryCountsPara
 	return err
 }
 
+const SetHistoryLines = `-- name: SetHistoryLines :exec
+UPDATE history_days SET lines = $1 WHERE tenant_id = $2 AND day = $3 AND lines <> $1
+`
+
+type SetHistoryLinesParams struct {
+	Lines    bool
+	TenantID id.UUID
+	Day      time.Time
+}
+
+func (q *Queries) SetHistoryLines(ctx context.Context, arg SetHistoryLinesParams) error {
+	_, err := q.db.Exec(ctx, SetHistoryLines, arg.Lines, arg.TenantID, arg.Day)
+	return err
+}
+
 const ShareHistory = `-- name: ShareHistory :one
 SELECT h.state FROM history_days h WHERE h.tenant_id = $1 AND h.day = $2 FOR SHARE
 `
@@ -1320,6 +1544,46 @@ func (q *Queries) ShareHistory(ctx context.Context, tenantID id.UUID, day time.T
 	var state string
 	err := row.Scan(&state)
 	return state, err
+}
+
+const ShareHistoryOf = `-- name: ShareHistoryOf :many
+SELECT h.day FROM history_days h
+WHERE h.tenant_id = $1 AND h.state <> 'back' AND (h.day = ANY($2::date[])
+	OR h.day >= $3::date AND EXISTS (SELECT FROM history_parts p WHERE p.tenant_id = h.tenant_id AND p.day = h.day AND p.others && $4::uuid[]))
+ORDER BY h.day FOR SHARE OF h
+`
+
+type ShareHistoryOfParams struct {
+	TenantID id.UUID
+	Days     []time.Time
+	Since    time.Time
+	Events   []id.UUID
+}
+
+// The days that can have events, or replays of them, in storage. They stay where they are for the rest of the transaction.
+func (q *Queries) ShareHistoryOf(ctx context.Context, arg ShareHistoryOfParams) ([]time.Time, error) {
+	rows, err := q.db.Query(ctx, ShareHistoryOf,
+		arg.TenantID,
+		arg.Days,
+		arg.Since,
+		arg.Events,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []time.Time{}
+	for rows.Next() {
+		var day time.Time
+		if err := rows.Scan(&day); err != nil {
+			return nil, err
+		}
+		items = append(items, day)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const StayHome = `-- name: StayHome :one
@@ -1365,6 +1629,24 @@ func (q *Queries) StoredDaySince(ctx context.Context, tenantID id.UUID, since ti
 	var day time.Time
 	err := row.Scan(&day)
 	return day, err
+}
+
+const StoredPart = `-- name: StoredPart :one
+SELECT p.lines FROM history_parts p WHERE p.tenant_id = $1 AND p.day = $2 AND p.low = $3 AND p.gone
+`
+
+type StoredPartParams struct {
+	TenantID id.UUID
+	Day      time.Time
+	Low      time.Time
+}
+
+// The digest of a part's lines, if its rows are in storage.
+func (q *Queries) StoredPart(ctx context.Context, arg StoredPartParams) ([]byte, error) {
+	row := q.db.QueryRow(ctx, StoredPart, arg.TenantID, arg.Day, arg.Low)
+	var lines []byte
+	err := row.Scan(&lines)
+	return lines, err
 }
 
 const StoredPartAt = `-- name: StoredPartAt :one

@@ -89,6 +89,8 @@ type Book struct {
 	Canceled  int64
 	Expunged  int64
 	Events    int64
+	Purged    int64
+	PurgedAt  *time.Time
 }
 
 type BulkJob struct {
@@ -455,6 +457,16 @@ type HistoryDay struct {
 	BackAt   *time.Time
 	FailedAt *time.Time
 	Failure  string
+	Lines    bool
+}
+
+type HistoryExpunge struct {
+	TenantID id.UUID
+	Day      time.Time
+	Low      time.Time
+	EventID  id.UUID
+	AskedAt  time.Time
+	Written  bool
 }
 
 type HistoryFile struct {

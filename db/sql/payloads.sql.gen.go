@@ -16,7 +16,9 @@ const CheckLargePayloads = `-- name: CheckLargePayloads :many
 WITH due AS (
 	SELECT p.tenant_id, p.event_id, p.created_at FROM large_payloads p WHERE p.check_at <= now() ORDER BY p.check_at LIMIT $1
 ), looked AS (
-	SELECT d.tenant_id, d.event_id, (CASE WHEN e.id IS NULL THEN h.day IS NOT NULL ELSE e.data IS NOT NULL END)::boolean AS kept
+	SELECT d.tenant_id, d.event_id, (CASE WHEN e.id IS NULL THEN h.day IS NOT NULL
+			AND NOT EXISTS (SELECT FROM history_expunges x WHERE x.tenant_id = d.tenant_id AND x.event_id = d.event_id AND x.day = h.day)
+		ELSE e.data IS NOT NULL END)::boolean AS kept
 	FROM due d
 	LEFT JOIN events e ON e.tenant_id = d.tenant_id AND e.created_at = d.created_at AND e.id = d.event_id
 	LEFT JOIN history_days h ON h.tenant_id = d.tenant_id AND h.day = (d.created_at AT TIME ZONE 'UTC')::date AND h.state <> 'back'

@@ -53,6 +53,8 @@ type Day struct {
 	StoredAt time.Time
 	AskedAt  time.Time // when somebody asked to bring it back
 	Delayed  bool      // the last try to move it failed
+	// Expunging is how many events' data its files still have, although it was expunged.
+	Expunging int64
 }
 
 // Add adds another part's.
@@ -133,6 +135,23 @@ var ErrUnreachable = fault.New(
 	"storage_unavailable",
 	"This is of a day in storage, which can't be read now. Try again in a minute. If it persists, the platform's operator can see why in the log.",
 )
+
+// The pauses after failures of the open tables.
+const (
+	firstPause   = 10 * time.Second
+	longestPause = 10 * time.Minute
+)
+
+// Pause is how long the open tables wait after so many failures in a row, before they are written again.
+func Pause(failures int) time.Duration {
+	pause := firstPause
+	for range failures - 1 {
+		if pause *= 2; pause >= longestPause {
+			return longestPause
+		}
+	}
+	return pause
+}
 
 // Cutoff is the first day that stays in the database, at a moment, where closed days leave after so many days.
 func Cutoff(now time.Time, after int) time.Time {

@@ -62,6 +62,20 @@ func each(rows []string, of func(ofRow) id.UUID) ([]id.UUID, error) {
 	return ids, nil
 }
 
+// DeliveriesOf are the deliveries of some events that the rows hold.
+func (r Rows) DeliveriesOf(events []id.UUID) (ids []id.UUID, err error) {
+	for _, row := range r.Deliveries {
+		o, err := idsOf(row)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(events, o.EventID.UUID) {
+			ids = append(ids, o.ID.UUID)
+		}
+	}
+	return ids, nil
+}
+
 // OfEvent are the rows of an event: itself, its deliveries, and what belongs to these.
 func (r Rows) OfEvent(event id.UUID) (out Rows, err error) {
 	if out.Events, err = filter(r.Events, func(o ofRow) bool { return o.ID.UUID == event }); err != nil {

@@ -17,6 +17,8 @@ type Books struct {
 	Failed     int64
 	Canceled   int64
 	Expunged   int64
+	Purged     int64      // deliveries in storage that the purge of the tenant removed
+	PurgedAt   *time.Time // when no file had them any more; nil: files still do
 	Waiting    int64
 	Held       int64
 	Difference int64 // accepted deliveries, less the ended and the waiting ones: must be 0

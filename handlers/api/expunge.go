@@ -34,10 +34,11 @@ func (a *api) expungeEvent(c *handlers.Call) error {
 		return err
 	}
 	return c.Answer(http.StatusOK, EventExpunged{
-		ID:       id.Event.Format(eventID),
-		Expunged: len(done.Events) > 0,
-		Canceled: done.Canceled,
-		Answers:  done.Cleared,
+		ID:         id.Event.Format(eventID),
+		Expunged:   len(done.Events) > 0,
+		Canceled:   done.Canceled,
+		Answers:    done.Cleared,
+		StoredDays: views(done.Stored, func(day time.Time) string { return day.Format(time.DateOnly) }),
 	})
 }
 

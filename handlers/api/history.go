@@ -55,5 +55,6 @@ func historyView(d history.Day) HistoryDay {
 		StoredAt:    orNullTime(d.StoredAt),
 		RequestedAt: orNullTime(d.AskedAt),
 		Delayed:     d.Delayed,
+		Expunging:   d.Expunging,
 	}
 }

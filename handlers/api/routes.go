@@ -289,7 +289,7 @@ func (a *api) deliveryRoutes() []handlers.Route {
 		route("POST", "/endpoints/:endpoint_id/recover", access.WebhooksWrite, a.recoverEndpoint),
 		route("POST", "/endpoints/:endpoint_id/replay-missing", access.WebhooksWrite, a.replayMissing),
 		route("POST", "/events/:event_id/replay", access.WebhooksWrite, a.replayEvent).Replaying(),
-		route("POST", "/events/:event_id/expunge", access.MembersWrite, a.expungeEvent),
+		route("POST", "/events/:event_id/expunge", access.MembersWrite, a.expungeEvent).Expunging(),
 		route("POST", "/expunges", access.MembersWrite, a.createExpunge),
 		route("GET", "/bulk-jobs", access.WebhooksRead, a.listBulkJobs),
 		route("GET", "/bulk-jobs/:job_id", access.WebhooksRead, a.getBulkJob),

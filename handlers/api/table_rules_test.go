@@ -31,6 +31,7 @@ var tableRules = map[string]tableRule{
 	"attempts":           {file: "deliveries.ndjson"},
 	"history_days":       {file: "history.ndjson"},
 	"history_parts":      {why: "names of objects in the operators' storage"},
+	"history_expunges":   {why: "events in history.ndjson's days whose data was deleted, until the files are rewritten"},
 	"large_payloads":     {why: "names of objects in the operators' storage"},
 	"bulk_jobs":          {file: "bulk_jobs.ndjson"},
 	"notices":            {file: "notices.ndjson"},

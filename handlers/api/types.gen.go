@@ -3902,6 +3902,10 @@ type EventExpunged struct {
 
 	// Expunged False if there was no data to delete
 	Expunged bool `json:"expunged"`
+
+	// StoredDays Days in storage whose files still have some of it. No request returns it, and the files are written again
+	// without it, usually within a minute. In `GET /history`, `expunging` of these days is then 0.
+	StoredDays []string `json:"stored_days"`
 }
 
 // EventOutcome How many deliveries of the event have which status. A replayed delivery counts as its newest replay; all are 0 for an event that no endpoint matched
@@ -4565,6 +4569,9 @@ type HistoryDay struct {
 	Delayed    bool  `json:"delayed"`
 	Deliveries int64 `json:"deliveries"`
 	Events     int64 `json:"events"`
+
+	// Expunging Events whose data was deleted, but which files in storage still have; they are written again without it
+	Expunging int64 `json:"expunging"`
 
 	// RequestedAt When it was last brought back
 	RequestedAt nullable.Nullable[Time] `json:"requested_at"`

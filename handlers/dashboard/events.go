@@ -32,7 +32,7 @@ func (a *dashboard) eventRoutes() []handlers.Route {
 		page("GET", "/events/:event_id", access.Read, a.showEvent),
 		data,
 		page("POST", "/events/:event_id/replay", access.ActOnDeliveries, a.replayEvent).Replaying(),
-		page("POST", "/events/:event_id/expunge", access.Expunge, a.expungeEvent),
+		page("POST", "/events/:event_id/expunge", access.Expunge, a.expungeEvent).Expunging(),
 	}
 }
 
@@ -230,7 +230,10 @@ func (a *dashboard) expungeEvent(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	if len(done.Events) > 0 {
+	switch {
+	case len(done.Stored) > 0:
+		c.Flash("Event data deleted. Its files in storage are rewritten without it, usually within a minute.")
+	case len(done.Events) > 0:
 		c.Flash("Event data deleted.")
 	}
 	return c.Redirect(path(c, "/events/"+id.Event.Format(eventID)))

@@ -30,11 +30,11 @@ type options struct {
 	connections   int
 	profile, keep bool
 
-	events, lightEvents, fanOutEvents, backlog, historyDeliveries         int64
-	recoveryBacklog                                                       int64
-	coldEndpoints, historyDays, snapshotRate, recoveryRate, busyEndpoints int
-	historyTenants                                                        int
-	snapshot                                                              time.Duration
+	events, lightEvents, fanOutEvents, backlog, historyDeliveries, storedDeliveries int64
+	recoveryBacklog                                                                 int64
+	coldEndpoints, historyDays, snapshotRate, recoveryRate, busyEndpoints           int
+	historyTenants                                                                  int
+	snapshot                                                                        time.Duration
 }
 
 // say prints progress to stderr. The table goes to stdout.
@@ -126,6 +126,7 @@ func parse(args []string) (o *options, jsonFile string, err error) {
 	flags.IntVar(&o.busyEndpoints, "busy-endpoints", 5000, "endpoints of the busy tenant")
 	flags.IntVar(&o.historyDays, "history-days", 92, "days of history; with those made ahead 100 partitions")
 	flags.Int64Var(&o.historyDeliveries, "history-deliveries", 5_000_000, "deliveries of history")
+	flags.Int64Var(&o.storedDeliveries, "stored-deliveries", 100_000, "deliveries of the day that is stored")
 	flags.IntVar(&o.historyTenants, "history-tenants", 200, "tenants with a history, beside the one that has half of the deliveries")
 	flags.DurationVar(&o.snapshot, "snapshot", 10*time.Minute, "how long the snapshot is held before the measurement")
 	flags.IntVar(&o.snapshotRate, "snapshot-rate", 300, "events a second while it is held")

@@ -328,11 +328,19 @@ func consolePages(tenant string, ids map[string]string) []namedPath {
 
 // measure requests a page many times. Its row holds the median, and the 95th percentile in place of the 99th: so few
 // responses have no meaningful 99th.
-func (r *reader) measure(path string) (row result, err error) {
+func (r *reader) measure(path string) (result, error) {
+	return times(func(int) error {
+		_, err := r.get(path)
+		return err
+	})
+}
+
+// times measures something that is done many times.
+func times(do func(i int) error) (row result, err error) {
 	var took []float64
 	for i := range pageWarm + pageTimes {
 		started := time.Now()
-		if _, err := r.get(path); err != nil {
+		if err := do(i); err != nil {
 			return row, err
 		}
 		if i >= pageWarm {

@@ -44,6 +44,7 @@ func scenarios() []scenario {
 		{"fairness", "a tenant with 5,000 busy endpoints that want all slots, with a long backlog", busyTenant},
 		{"history", "100 day partitions and five million deliveries behind, then the pages over them", longHistory},
 		{"pages", "pages and lists over such a history, and no emission beside a system without; p99 is p95 in their rows", pageAnswers},
+		{"stored", "a day of history in the tables and in storage: bytes, and how long requests take; p99 is p95", storedHistory},
 		{"snapshot", "a snapshot is held open for ten minutes, as a backup does", heldSnapshot},
 	}
 }

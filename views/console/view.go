@@ -463,3 +463,11 @@ func (v AuditView) author(e show.AuditEntry) string {
 func number(n int64) string { return components.Count(n) }
 
 func times(n int) string { return strconv.Itoa(n) }
+
+// purgedText says how many deliveries left storage with their tenant, and since when no file has them.
+func purgedText(l show.Books) string {
+	if l.PurgedAt == nil {
+		return number(l.Purged) + " being purged"
+	}
+	return number(l.Purged) + " purged on " + l.PurgedAt.UTC().Format("2006-01-02")
+}

@@ -72,6 +72,7 @@ func endpointOf(d client.Delivery) string { return cmp.Or(oneLine(d.EndpointName
 
 type deliveryListCommand struct {
 	deliveryList
+	storedDay
 	Status   string `placeholder:"STATUS" help:"Only deliveries with this status: ${enum}." enum:",pending,retrying,held,on_hold,delivered,failed,dead_letter,canceled,expired,all_failed" default:""`
 	Batch    string `placeholder:"BAT" help:"Only the deliveries that shared this request (bat_...)."`
 	WaitsFor string `placeholder:"REASON" help:"Only deliveries that wait for this reason, such as breaker or rate_limit."`
@@ -81,6 +82,7 @@ type deliveryListCommand struct {
 // Run lists deliveries.
 func (c deliveryListCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	params := c.params()
+	params.StoredDay = c.day()
 	if c.Status != "" {
 		params.Status = new(client.ListDeliveriesParamsStatus(c.Status))
 	}

@@ -95,12 +95,13 @@ type eventListCommand struct {
 	window
 	Type    string `help:"Only events of this type." placeholder:"TYPE"`
 	Channel string `help:"Only events of this channel." placeholder:"CHANNEL"`
+	storedDay
 	Outcome string `help:"Only events with failures (failed), or that no endpoint matched (unmatched)." placeholder:"OUTCOME" enum:",failed,unmatched" default:""`
 }
 
 // Run lists events.
 func (c eventListCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
-	params := client.ListEventsParams{Limit: c.pageSize(), Type: nonEmpty(c.Type), Channel: nonEmpty(c.Channel)}
+	params := client.ListEventsParams{Limit: c.pageSize(), Type: nonEmpty(c.Type), Channel: nonEmpty(c.Channel), StoredDay: c.day()}
 	if c.Outcome != "" {
 		params.Outcome = new(client.ListEventsParamsOutcome(c.Outcome))
 	}

@@ -20,9 +20,9 @@ func (c historyListCommand) Run(ctx context.Context, e *Env, sdk *client.Client)
 	list, err := sdk.ListHistory(ctx)
 	return listing[client.HistoryDay]{
 		empty: "No days are in storage.",
-		head:  []string{"DAY", "STATE", "EVENTS", "DELIVERIES", "ATTEMPTS"},
+		head:  []string{"DAY", "STATE", "EVENTS", "DELIVERIES", "ATTEMPTS", "EXPUNGING"},
 		row: func(d client.HistoryDay) []string {
-			return []string{d.Day, string(d.State), fmt.Sprint(d.Events), fmt.Sprint(d.Deliveries), fmt.Sprint(d.Attempts)}
+			return []string{d.Day, string(d.State), fmt.Sprint(d.Events), fmt.Sprint(d.Deliveries), fmt.Sprint(d.Attempts), fmt.Sprint(d.Expunging)}
 		},
 	}.print(c.shared, e, list.Data, err)
 }

@@ -22,6 +22,13 @@ func (w window) bounds(e *Env) (since, until *time.Time, err error) {
 	return since, until, err
 }
 
+// storedDay is the flag of a list that can be read from storage.
+type storedDay struct {
+	StoredDay string `placeholder:"DAY" help:"List this UTC day from storage, such as 2031-03-30, instead of what is in the database. Slower."`
+}
+
+func (s storedDay) day() *string { return nonEmpty(s.StoredDay) }
+
 // pageSize is how many rows one request reads.
 func (w window) pageSize() *int {
 	if w.Limit > 0 {

@@ -29,6 +29,10 @@ type Config struct {
 type Keeper struct {
 	Config
 	looked time.Time
+	fails  struct {
+		times int       // in a row: the open tables could not be written
+		until time.Time // then it is tried again
+	}
 }
 
 // Times and bounds of the work.
@@ -71,13 +75,27 @@ func (k *Keeper) Work(ctx context.Context) error {
 		if err := k.convert(ctx, hold); err != nil {
 			return err
 		}
-		err := k.tidy(ctx, hold)
-		if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) && !IsBusy(err) {
-			k.Log.Warn("the open tables of history could not be published; it is tried again", "error", err)
-			err = nil
-		}
-		return err
+		return k.tidyLater(ctx, hold)
 	})
+}
+
+// tidyLater is tidy, with a pause after a failure that grows.
+func (k *Keeper) tidyLater(ctx context.Context, hold func() error) error {
+	if time.Now().Before(k.fails.until) {
+		return nil
+	}
+	err := k.tidy(ctx, hold)
+	if err == nil {
+		k.fails.times, k.fails.until = 0, time.Time{}
+	}
+	if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) && !IsBusy(err) {
+		k.fails.times++
+		pause := history.Pause(k.fails.times)
+		k.fails.until = time.Now().Add(pause)
+		k.Log.Warn("the open tables of history could not be published; it is tried again", "after", pause, "error", err)
+		err = nil
+	}
+	return err
 }
 
 // errBusy says that another process works on history.
@@ -340,16 +358,14 @@ func (k *Keeper) again(ctx context.Context, day days.Day, old sql.HistoryPart) (
 
 // deleteOld deletes the objects of lines that a day has, or that an older version began to write.
 func (k *Keeper) deleteOld(ctx context.Context, day days.Day) error {
-	parts, err := day.Parts(ctx, k.DB)
-	if err != nil {
+	has, err := day.HasLines(ctx, k.DB)
+	if err != nil || !has {
 		return err
 	}
-	for _, p := range parts {
-		if p.FileID == nil {
-			return k.deleteAll(ctx, folderOf(day))
-		}
+	if err := k.deleteAll(ctx, folderOf(day)); err != nil {
+		return err
 	}
-	return nil
+	return day.MayHaveLines(ctx, k.DB, false)
 }
 
 // convert writes days that an older version stored as lines into files, those of one date at a time.
@@ -361,6 +377,10 @@ func (k *Keeper) convert(ctx context.Context, hold func() error) error {
 	b := k.newBatch(old[0].At)
 	failed := make([]error, len(old))
 	for i, day := range old {
+		// When the parts are moved, nothing else says that their objects are left.
+		if err := day.MayHaveLines(ctx, k.DB, true); err != nil {
+			return err
+		}
 		parts, err := day.Parts(ctx, k.DB)
 		if err != nil {
 			return err
@@ -369,11 +389,7 @@ func (k *Keeper) convert(ctx context.Context, hold func() error) error {
 			if part.FileID != nil {
 				continue
 			}
-			lines, err := k.reader().Lines(ctx, part)
-			if err == nil {
-				err = b.add(ctx, day.Tenant, lines, k.moves(part))
-			}
-			if err != nil {
+			if err := k.move(ctx, k.reader(), b, part); err != nil {
 				failed[i] = fmt.Errorf("%s: %w", part.Object, err)
 				break
 			}
@@ -389,7 +405,7 @@ func (k *Keeper) convert(ctx context.Context, hold func() error) error {
 			err = b.ofTenant(day.Tenant)
 		}
 		if err == nil {
-			err = k.deleteAll(ctx, folderOf(day))
+			err = k.deleteOld(ctx, day)
 		}
 		if err == nil {
 			err = day.Well(ctx, k.DB)
@@ -402,15 +418,28 @@ func (k *Keeper) convert(ctx context.Context, hold func() error) error {
 	return hold()
 }
 
-// moves records that a part is in other files, when these are written.
-func (k *Keeper) moves(part sql.HistoryPart) recordPart {
-	return func(ctx context.Context, f days.File, at days.Placed) error {
-		return days.MovePart(ctx, k.DB, part, f, at)
+// move adds the rows of a part, without data that was expunged, to other files, and records where they are when these
+// are written.
+func (k *Keeper) move(ctx context.Context, r *Reader, b *batch, part sql.HistoryPart) error {
+	lines, err := r.Lines(ctx, part)
+	if err != nil {
+		return err
 	}
+	lines, moved, err := days.Rewrite(ctx, k.DB, part, lines)
+	if err != nil {
+		return err
+	}
+	return b.add(ctx, part.TenantID, lines, func(ctx context.Context, f days.File, at days.Placed) error {
+		return days.MovePart(ctx, k.DB, moved, f, at)
+	})
 }
 
-// tidy writes files with rows of no part again without these, publishes the metadata, and then deletes the old files.
+// tidy writes files with rows of no part, or with data that was expunged, again without these, publishes the metadata,
+// and then deletes the old files.
 func (k *Keeper) tidy(ctx context.Context, hold func() error) error {
+	if err := days.MarkExpunged(ctx, k.DB); err != nil {
+		return err
+	}
 	var unused []days.File
 	var failed error
 	for after := (id.UUID{}); ; {
@@ -455,6 +484,11 @@ func (k *Keeper) tidy(ctx context.Context, hold func() error) error {
 			return err
 		}
 	}
+	if n, err := days.EndExpunges(ctx, k.DB); err != nil {
+		return err
+	} else if n > 0 {
+		k.Log.Info("no file of history has the data of expunged events any more", "events", n)
+	}
 	return failed
 }
 
@@ -466,17 +500,17 @@ func (k *Keeper) rewrite(ctx context.Context, f days.File, parts []sql.HistoryPa
 			rows += p.Places[i]
 		}
 	}
-	if len(parts) > 0 && rows == f.Rows() {
+	expunged, err := days.HasExpunged(ctx, k.DB, parts)
+	if err != nil {
+		return false, err
+	}
+	if len(parts) > 0 && rows == f.Rows() && !expunged {
 		return false, days.Written(ctx, k.DB, f) // the process ended before it said so
 	}
 	b := k.newBatch(f.Day)
 	r := k.reader()
 	for _, part := range parts {
-		lines, err := r.Lines(ctx, part)
-		if err != nil {
-			return false, err
-		}
-		if err := b.add(ctx, part.TenantID, lines, k.moves(part)); err != nil {
+		if err := k.move(ctx, r, b, part); err != nil {
 			return false, err
 		}
 	}
@@ -556,7 +590,10 @@ func (k *Keeper) Erase(ctx context.Context, tenant id.UUID) error {
 		if err = days.ForgetTenant(ctx, k.DB, tenant); err != nil {
 			return err
 		}
-		err = k.tidy(ctx, hold)
+		if err = k.tidy(ctx, hold); err != nil {
+			return err
+		}
+		err = days.Purged(ctx, k.DB, tenant)
 		return err
 	}); failed != nil {
 		return failed
