@@ -15,9 +15,12 @@ import (
 	"posthorn/domain/id"
 )
 
+// part is what is copied of a table in the last step; %[1]s is the tenant.
+type part struct{ table, rows string }
+
 // beside are tables without a tenant in each row of which some rows move, too: the accounts of members. They come
 // before all others, which refer to them. tenant_moves is read alone.
-var beside = []struct{ name, rows string }{
+var beside = []part{
 	{"tenants", "id = %[1]s"},
 	{"people", "id IN (SELECT person_id FROM memberships WHERE tenant_id = %[1]s UNION SELECT person_id FROM sso_identities WHERE tenant_id = %[1]s)"},
 	{"recovery_codes", "owner_id IN (SELECT person_id FROM memberships WHERE tenant_id = %[1]s UNION SELECT person_id FROM sso_identities WHERE tenant_id = %[1]s)"},
@@ -48,9 +51,16 @@ func (v *mover) arrive(ctx context.Context) error {
 	return pgx.BeginTxFunc(ctx, v.from, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(pgx.Tx) error {
 		return pgx.BeginFunc(ctx, v.to, func(to pgx.Tx) error {
 			q := sql.New(to)
-			tables, err := v.receiveAll(ctx, to)
-			if err != nil {
-				return err
+			parts := slices.Clone(beside)
+			for _, t := range movedTables {
+				if t.as == atOnce || t.as == whenDrained {
+					parts = append(parts, part{t.name, "tenant_id = %[1]s"})
+				}
+			}
+			for _, p := range parts {
+				if err := v.receive(ctx, to, p.table, fmt.Sprintf(p.rows, v.literal())); err != nil {
+					return err
+				}
 			}
 			if _, err := to.Exec(ctx, adjust+"DELETE FROM books WHERE tenant_id = "+v.literal()+"; DELETE FROM tenants WHERE id = "+v.literal()); err != nil {
 				return err
@@ -58,13 +68,13 @@ func (v *mover) arrive(ctx context.Context) error {
 			if err := v.reseal(ctx, to); err != nil {
 				return err
 			}
-			for _, table := range tables {
-				if table == "tenant_moves" {
+			for _, p := range parts {
+				if p.table == "tenant_moves" {
 					continue
 				}
-				tag, err := to.Exec(ctx, fmt.Sprintf("INSERT INTO %[1]s (%[2]s) SELECT %[2]s FROM arriving_%[1]s", table, v.columns[table]))
+				tag, err := to.Exec(ctx, fmt.Sprintf("INSERT INTO %[1]s (%[2]s) SELECT %[2]s FROM arriving_%[1]s", p.table, v.columns[p.table]))
 				if err != nil {
-					return fmt.Errorf("%s: %w", table, err)
+					return fmt.Errorf("%s: %w", p.table, err)
 				}
 				v.rows += tag.RowsAffected()
 			}
@@ -91,26 +101,6 @@ func (v *mover) opens(ctx context.Context, q *sql.Queries) error {
 }
 
 func (v *mover) literal() string { return "'" + v.Tenant.String() + "'::uuid" }
-
-// receiveAll copies the rows of the last step into temporary tables of the other home, and names their tables.
-func (v *mover) receiveAll(ctx context.Context, to pgx.Tx) (tables []string, err error) {
-	for _, t := range beside {
-		if err := v.receive(ctx, to, t.name, fmt.Sprintf(t.rows, v.literal())); err != nil {
-			return nil, err
-		}
-		tables = append(tables, t.name)
-	}
-	for _, t := range movedTables {
-		if t.as != atOnce && t.as != whenDrained {
-			continue
-		}
-		if err := v.receive(ctx, to, t.name, "tenant_id = "+v.literal()); err != nil {
-			return nil, err
-		}
-		tables = append(tables, t.name)
-	}
-	return tables, nil
-}
 
 // receive copies rows of a table into a temporary table of the other home.
 func (v *mover) receive(ctx context.Context, to pgx.Tx, table, rows string) error {
@@ -190,37 +180,52 @@ func (v *mover) compare(ctx context.Context, recent bool) error {
 	} else if err != nil {
 		return err
 	}
-	from, to := "'-infinity'::timestamptz", "$2"
-	if recent {
-		from, to = "$2", "'infinity'::timestamptz"
+	var from time.Time
+	for _, conn := range v.homes() {
+		first, _, err := days(ctx, conn)
+		if err != nil {
+			return err
+		}
+		from = later(from, first)
 	}
-	var firsts [2]time.Time
-	var digests [2]string
+	until := closed.Add(-time.Minute)
+	if recent {
+		from, until = later(from, until), closed.AddDate(1, 0, 0)
+	}
 	for _, t := range movedTables {
 		if !t.days {
 			continue
 		}
-		for i, conn := range []*pgx.Conn{v.from, v.to} {
-			if err := conn.QueryRow(ctx, "SELECT coalesce(min(x), current_date) FROM posthorn.partition_days() AS x").Scan(&firsts[i]); err != nil {
-				return err
-			}
-		}
-		first := slices.MaxFunc(firsts[:], time.Time.Compare)
 		var n int64
-		for i, conn := range []*pgx.Conn{v.from, v.to} {
+		var digests [2]string
+		for i, conn := range v.homes() {
 			if err := conn.QueryRow(ctx, "SELECT count(*), concat(count(*), ' ', sum(hashtextextended(id::text, 0))) FROM "+t.name+
-				" WHERE tenant_id = $1 AND created_at >= $3 AND created_at >= "+from+" AND created_at < "+to, v.Tenant, closed.Add(-time.Minute), first).Scan(&n, &digests[i]); err != nil {
+				" WHERE tenant_id = $1 AND created_at >= $2 AND created_at < $3", v.Tenant, from, until).Scan(&n, &digests[i]); err != nil {
 				return err
 			}
 		}
 		v.rows += n
-		if digests[0] != digests[1] {
-			v.Say("different rows", "table", t.name, "here", digests[0], "there", digests[1])
-			if recent {
-				return errRecent
-			}
-			v.Keep, v.differs = true, true
+		if digests[0] == digests[1] {
+			continue
 		}
+		v.Say("different rows", "table", t.name, "here", digests[0], "there", digests[1])
+		if recent {
+			return errRecent
+		}
+		v.Keep, v.differs = true, true
 	}
 	return nil
+}
+
+// days are the first and the last day that a home has partitions of.
+func days(ctx context.Context, conn *pgx.Conn) (first, last time.Time, err error) {
+	err = conn.QueryRow(ctx, "SELECT coalesce(min(x), current_date), coalesce(max(x), current_date) FROM posthorn.partition_days() AS x").Scan(&first, &last)
+	return first, last, err
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

@@ -121,8 +121,7 @@ func (v *mover) unpublish(ctx context.Context) error {
 
 // makeDays creates the other home's partitions of the days that this home has.
 func (v *mover) makeDays(ctx context.Context) error {
-	var first, last time.Time
-	err := v.from.QueryRow(ctx, "SELECT coalesce(min(x), current_date), coalesce(max(x), current_date) FROM posthorn.partition_days() AS x").Scan(&first, &last)
+	first, last, err := days(ctx, v.from)
 	if err == nil {
 		_, err = v.to.Exec(ctx, "SELECT posthorn.make_partitions($1::date, $2::date)", first, last)
 	}

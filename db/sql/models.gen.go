@@ -1037,6 +1037,7 @@ type TenantMove struct {
 	ClosedAt  *time.Time
 	DoneAt    *time.Time
 	LinkKey   []byte
+	StoppedAt *time.Time
 }
 
 type TenantMoveMark struct {
