@@ -138,10 +138,6 @@ UPDATE tenants SET moving = true, routing_version = routing_version + 1 WHERE id
 -- name: OpenMovingTenant :exec
 UPDATE tenants SET moving = false, routing_version = routing_version + 1 WHERE id = @id AND moving;
 
--- name: MoveClosedAt :one
--- No row: the move was finished before.
-SELECT closed_at FROM tenant_moves WHERE tenant_id = @tenant_id AND state = 'closed';
-
 -- name: MoveUnfolded :one
 -- Whether the ledger has entries of the tenant.
 SELECT EXISTS (SELECT FROM ledger WHERE @tenant_id::uuid = ANY (book_tenant)

@@ -104,7 +104,7 @@ var signedLinks = []struct {
 	path, purpose string
 	tenant        func(payload []byte) (id.UUID, bool)
 }{
-	{UnsubscribePath, UnsubscribePurpose, func(payload []byte) (id.UUID, bool) {
+	{unsubscribePath, UnsubscribePurpose, func(payload []byte) (id.UUID, bool) {
 		s, ok := notice.ParseSubscription(payload)
 		return s.Tenant, ok
 	}},
@@ -114,8 +114,8 @@ var signedLinks = []struct {
 	}},
 }
 
-// UnsubscribePath is where links to unsubscribe lead.
-const UnsubscribePath = "/unsubscribe/"
+// unsubscribePath is where links to unsubscribe lead.
+const unsubscribePath = "/unsubscribe/"
 
 // LinkTenant is the tenant that a signed link names, whoever has signed it. Other paths are no links.
 func LinkTenant(path string) (tenant id.UUID, link bool) {

@@ -161,36 +161,32 @@ func (v *mover) reseal(ctx context.Context, to pgx.Tx) error {
 	return nil
 }
 
-// compareRecent compares the last minute of both homes before the tenant opens in the new one, which adds rows from
-// then on.
-func (v *mover) compareRecent(ctx context.Context) error { return v.compare(ctx, true) }
-
-// compareOlder compares everything before.
+// compareOlder compares all rows but those of the last minute, which can be on their way, while the tenant works.
 func (v *mover) compareOlder(ctx context.Context) error {
 	v.Say("comparing both homes")
-	return v.compare(ctx, false)
-}
-
-// compare compares the rows of the days that both homes have, by count and digest. Clocks of processes differ by less
-// than the minute that parts recent rows from older ones.
-func (v *mover) compare(ctx context.Context, recent bool) error {
-	closed, err := v.old.MoveClosedAt(ctx, v.Tenant)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil // finished before
-	} else if err != nil {
+	var until time.Time
+	if err := v.from.QueryRow(ctx, "SELECT clock_timestamp() - interval '1 minute'").Scan(&until); err != nil {
 		return err
 	}
-	var from time.Time
+	err := v.compare(ctx, until)
+	v.compared = until
+	return err
+}
+
+// compareRecent compares those that have come since, before the tenant opens in the new home.
+func (v *mover) compareRecent(ctx context.Context) error {
+	return v.compare(ctx, v.closed.AddDate(1, 0, 0))
+}
+
+// compare compares the rows of the days that both homes have, by count and digest.
+func (v *mover) compare(ctx context.Context, until time.Time) error {
+	from := v.compared
 	for _, conn := range v.homes() {
-		first, _, err := days(ctx, conn)
-		if err != nil {
+		if first, _, err := days(ctx, conn); err != nil {
 			return err
+		} else if first.After(from) {
+			from = first
 		}
-		from = later(from, first)
-	}
-	until := closed.Add(-time.Minute)
-	if recent {
-		from, until = later(from, until), closed.AddDate(1, 0, 0)
 	}
 	for _, t := range movedTables {
 		if !t.days {
@@ -204,15 +200,11 @@ func (v *mover) compare(ctx context.Context, recent bool) error {
 				return err
 			}
 		}
+		if digests[0] != digests[1] {
+			v.Say("different rows", "table", t.name, "here", digests[0], "there", digests[1])
+			return errCounts
+		}
 		v.rows += n
-		if digests[0] == digests[1] {
-			continue
-		}
-		v.Say("different rows", "table", t.name, "here", digests[0], "there", digests[1])
-		if recent {
-			return errRecent
-		}
-		v.Keep, v.differs = true, true
 	}
 	return nil
 }
@@ -221,11 +213,4 @@ func (v *mover) compare(ctx context.Context, recent bool) error {
 func days(ctx context.Context, conn *pgx.Conn) (first, last time.Time, err error) {
 	err = conn.QueryRow(ctx, "SELECT coalesce(min(x), current_date), coalesce(max(x), current_date) FROM posthorn.partition_days() AS x").Scan(&first, &last)
 	return first, last, err
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

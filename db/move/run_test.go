@@ -108,8 +108,8 @@ func (p *pair) nothingLeft(when string) {
 
 // steps are what a move says.
 var steps = []string{
-	"waiting for transactions that run now", "copied", "waiting for deliveries under way", "closing the tenant for the last changes",
-	"copying the last changes", "comparing both homes",
+	"waiting for transactions that run now", "copied", "comparing both homes", "waiting for deliveries under way",
+	"closing the tenant for the last changes", "copying the last changes", "leading requests to the other home",
 }
 
 // A move that ends in any of its steps goes on when it is run again, and no row is lost or doubled. Rows of another

@@ -139,18 +139,6 @@ func (q *Queries) MarkMove(ctx context.Context, tenantID id.UUID) (int64, error)
 	return n, err
 }
 
-const MoveClosedAt = `-- name: MoveClosedAt :one
-SELECT closed_at FROM tenant_moves WHERE tenant_id = $1 AND state = 'closed'
-`
-
-// No row: the move was finished before.
-func (q *Queries) MoveClosedAt(ctx context.Context, tenantID id.UUID) (*time.Time, error) {
-	row := q.db.QueryRow(ctx, MoveClosedAt, tenantID)
-	var closed_at *time.Time
-	err := row.Scan(&closed_at)
-	return closed_at, err
-}
-
 const MoveColumns = `-- name: MoveColumns :many
 
 SELECT c.relname::text AS name, string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)::text AS columns
