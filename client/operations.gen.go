@@ -5176,6 +5176,24 @@ type PlatformAlertList struct {
 	Data []PlatformAlert `json:"data"`
 }
 
+// PlatformOverview defines model for PlatformOverview.
+type PlatformOverview struct {
+	// Tenants Tenants that are not deleted
+	Tenants int64 `json:"tenants"`
+
+	// Waiting Waiting deliveries of all tenants; counted up to 200,000
+	Waiting int64 `json:"waiting"`
+
+	// DeadLetters Dead letters of all tenants; counted up to 100,000
+	DeadLetters int64 `json:"dead_letters"`
+
+	// Workers Live workers
+	Workers int64 `json:"workers"`
+
+	// Findings What needs an operator, the worst first; empty if nothing does
+	Findings []string `json:"findings"`
+}
+
 // PlatformPatch defines model for PlatformPatch.
 type PlatformPatch struct {
 	// HealthPolicy The fields to change. Null restores the default.
@@ -8484,6 +8502,16 @@ func (c *Client) SetEgressProxy(ctx context.Context, owner string, body EgressPr
 	r := newRequest(http.MethodPut, "/platform/egress-proxies/%s", owner)
 	r.body = body
 	return result[EgressProxy](ctx, c, r)
+}
+
+// GetPlatformOverview: read the platform's numbers.
+//
+// The numbers of the console's overview, and what needs an operator. The consoles of other homes show them. A platform key with the scope `webhooks:read` is enough.
+//
+// GET /platform/overview, scope webhooks:read
+func (c *Client) GetPlatformOverview(ctx context.Context) (PlatformOverview, error) {
+	r := newRequest(http.MethodGet, "/platform/overview")
+	return result[PlatformOverview](ctx, c, r)
 }
 
 // ListPauses: list pauses.

@@ -87,16 +87,35 @@ ON CONFLICT (tenant_id) DO UPDATE SET direction = excluded.direction, home = exc
 	started_at = now(), closed_at = NULL, done_at = NULL WHERE tenant_moves.direction <> excluded.direction OR tenant_moves.state = 'done';
 
 -- name: MoveTenant :one
-SELECT external_id FROM tenants WHERE id = @id AND state <> 'deleted';
-
--- name: MoveStored :one
--- Whether days of the tenant's history are in storage.
-SELECT EXISTS (SELECT FROM history_days WHERE tenant_id = @tenant_id AND state <> 'back') AS stored;
+-- Whether it has what belongs to this home: data of events in object storage, and days of its history there.
+SELECT t.external_id, EXISTS (SELECT FROM large_payloads l WHERE l.tenant_id = t.id) AS large,
+	EXISTS (SELECT FROM history_days h WHERE h.tenant_id = t.id AND h.state <> 'back') AS stored
+FROM tenants t WHERE t.id = @id AND t.state <> 'deleted';
 
 -- name: MoveConflicts :one
 -- Whether this home has a tenant of the same id or external id.
 SELECT EXISTS (SELECT FROM tenants WHERE id = @id AND (state <> 'deleted' OR erased_at IS NULL)
 	OR external_id = sqlc.narg('external_id') AND state <> 'deleted' AND id <> @id) AS conflicts;
+
+-- name: ReopenMove :exec
+-- The tenant works again, and what was copied is still to be deleted.
+UPDATE tenant_moves SET state = 'copying', open_lanes = '{}', closed_at = NULL WHERE tenant_id = @tenant_id;
+
+-- name: NoteStoppedMoves :exec
+-- Notes since when no command runs a move: it holds a lock for as long as it runs (TryMoverLock).
+UPDATE tenant_moves m SET stopped_at = CASE WHEN m.stopped_at IS NULL THEN @at::timestamptz END
+FROM (SELECT u.tenant_id, EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 1
+		AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
+		AND (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended(u.tenant_id::text, 19)) AS runs
+	FROM tenant_moves u WHERE u.state <> 'done') x
+WHERE m.tenant_id = x.tenant_id AND (m.stopped_at IS NULL) <> x.runs;
+
+-- name: UnfinishedMoves :many
+-- Moves that have not come to their end, with how much of the log this server keeps for each.
+SELECT m.tenant_id, coalesce(t.name, '')::text AS name, m.direction, m.home, (m.state <> 'copying')::boolean AS closed, m.started_at, m.stopped_at,
+	coalesce((SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn) FROM pg_catalog.pg_replication_slots s
+		WHERE s.database = current_database() AND s.slot_name = 'posthorn_move_' || replace(m.tenant_id::text, '-', '')), 0)::bigint AS kept_log
+FROM tenant_moves m LEFT JOIN tenants t ON t.id = m.tenant_id WHERE m.state <> 'done' ORDER BY m.started_at LIMIT 100;
 
 -- name: DeleteMove :exec
 DELETE FROM tenant_moves WHERE tenant_id = @tenant_id;
@@ -118,10 +137,6 @@ UPDATE tenants SET moving = true, routing_version = routing_version + 1 WHERE id
 
 -- name: OpenMovingTenant :exec
 UPDATE tenants SET moving = false, routing_version = routing_version + 1 WHERE id = @id AND moving;
-
--- name: MoveClosedAt :one
--- No row: the move was finished before.
-SELECT closed_at FROM tenant_moves WHERE tenant_id = @tenant_id AND state = 'closed';
 
 -- name: MoveUnfolded :one
 -- Whether the ledger has entries of the tenant.

@@ -33,6 +33,3 @@ WHERE p.tenant_id = u.tenant_id AND p.event_id = u.event_id;
 -- name: CheckLargePayloadsNow :exec
 -- Their events were expunged.
 UPDATE large_payloads SET check_at = now() WHERE tenant_id = @tenant_id AND event_id = ANY(@events::uuid[]);
-
--- name: HasLargePayloads :one
-SELECT EXISTS (SELECT FROM large_payloads WHERE tenant_id = @tenant_id);

@@ -20,6 +20,7 @@ import (
 	"github.com/caarlos0/env/v11"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"posthorn/db/accounts"
 	"posthorn/db/seal"
 	"posthorn/domain/account"
 	"posthorn/domain/compare"
@@ -81,6 +82,7 @@ type Config struct {
 	ServiceAttributes string        `env:"OTEL_RESOURCE_ATTRIBUTES" help:"further attributes of the traces' resource, separated by commas: deployment.environment.name=eu"`
 	Home              string        `env:"POSTHORN_HOME" help:"name of this home, if several installations share the tenants: eu1"`
 	Homes             string        `env:"POSTHORN_HOMES" help:"all homes with their public addresses, separated by commas: eu1=https://eu1.example.com,eu2=https://eu2.example.com"`
+	HomeKeys          Secret        `env:"POSTHORN_HOME_KEYS" help:"platform keys of the other homes, with which the console reads their numbers: eu2=php_eu2_..., separated by commas"`
 	HistoryURL        string        `env:"POSTHORN_HISTORY_URL" help:"where old days of history are kept outside PostgreSQL: s3://bucket/prefix, or file:///folder that all workers share; default: they stay"`
 	HistoryAfterDays  int64         `env:"POSTHORN_HISTORY_AFTER_DAYS" envDefault:"30" help:"days of history that stay in PostgreSQL, from 2 to 3650"`
 	HistoryBackDays   int64         `env:"POSTHORN_HISTORY_BACK_DAYS" envDefault:"7" help:"days for which history that was brought back stays in PostgreSQL, from 1 to 365"`
@@ -451,6 +453,19 @@ func (c *Config) checkHomes(report reporter) {
 	}
 	if len(c.Others) == len(all) && c.Home != "" {
 		report("POSTHORN_HOMES", "doesn't name this home, %s. Write all homes, the same in each.", c.Home)
+	}
+	for item := range strings.SplitSeq(c.HomeKeys.Reveal(), ",") {
+		name, key, _ := strings.Cut(strings.TrimSpace(item), "=")
+		i := slices.IndexFunc(c.Others, func(h home.Home) bool { return h.Name == name })
+		switch {
+		case item == "":
+		case i < 0:
+			report("POSTHORN_HOME_KEYS", "has a key for a home that POSTHORN_HOMES doesn't list beside this one. Write name=key, separated by commas.")
+		case !accounts.LooksLikeKey(key) || !accounts.IsPlatformKey(key) || home.OfKey(key) != name && home.OfKey(key) != "":
+			report("POSTHORN_HOME_KEYS", "has no platform key of the home %s. Create one there: posthorn key create --platform --scopes webhooks:read.", name)
+		default:
+			c.Others[i].Key = key
+		}
 	}
 }
 

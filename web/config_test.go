@@ -28,6 +28,7 @@ func TestConfigurationHasTheDocumentedDefaults(t *testing.T) {
 func TestWrongSettingsNameTheVariableAndTheMend(t *testing.T) {
 	t.Parallel()
 	const url = "POSTHORN_DATABASE_URL=postgres://u@h/d"
+	twoHomes := []string{"POSTHORN_HOME=eu1", "POSTHORN_HOMES=eu1=http://a,eu2=http://b"}
 	for name, c := range map[string]struct {
 		environ  []string
 		variable string // the one that is wrong; empty: none
@@ -35,6 +36,10 @@ func TestWrongSettingsNameTheVariableAndTheMend(t *testing.T) {
 	}{
 		"home without the others":       {[]string{"POSTHORN_HOME=eu1"}, "POSTHORN_HOMES", "names no home"},
 		"homes without this one":        {[]string{"POSTHORN_HOME=us", "POSTHORN_HOMES=eu1=http://a"}, "POSTHORN_HOMES", "doesn't name this home"},
+		"a key of another home":         {append(twoHomes, "POSTHORN_HOME_KEYS=us=php_us_"+strings.Repeat("a", 49)), "POSTHORN_HOME_KEYS", "doesn't list"},
+		"a key of the wrong home":       {append(twoHomes, "POSTHORN_HOME_KEYS=eu2=php_us_"+strings.Repeat("a", 49)), "POSTHORN_HOME_KEYS", "no platform key of the home eu2"},
+		"a tenant's key of a home":      {append(twoHomes, "POSTHORN_HOME_KEYS=eu2=phk_eu2_"+strings.Repeat("a", 49)), "POSTHORN_HOME_KEYS", "webhooks:read"},
+		"homes with keys":               {append(twoHomes, "POSTHORN_HOME_KEYS= eu2=php_eu2_"+strings.Repeat("a", 49)+","), "", ""},
 		"homes without a name":          {[]string{"POSTHORN_HOMES=eu1=http://a"}, "POSTHORN_HOME", "lowercase"},
 		"homes":                         {[]string{"POSTHORN_HOME=eu1", "POSTHORN_HOMES=eu1=http://a,eu2=http://b"}, "", ""},
 		"history elsewhere":             {[]string{"POSTHORN_HISTORY_URL=ftp://a/b"}, "POSTHORN_HISTORY_URL", "s3://bucket/prefix"},

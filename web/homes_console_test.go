@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/domain/account"
+	"posthorn/domain/id"
 	"posthorn/domain/settings"
 	"posthorn/handlers"
 )
@@ -115,6 +117,11 @@ func TestTheConsoleAndTheStatusPageShowAllHomes(t *testing.T) {
 		t.Fatal(err)
 	}
 	down("hung")
+	began := time.Now()
+	holds(t, "the page of homes while one hangs", visit(t, one.URL()+"/console/homes", cookie), "this home")
+	if took := time.Since(began); took > askBound {
+		t.Errorf("a home that hangs kept the page for %v", took)
+	}
 	if err := hung.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -144,4 +151,64 @@ func TestWithoutHomesNoPageNamesOne(t *testing.T) {
 	if got := ask(t, "GET", p.URL()+"/healthz", "", ""); strings.Contains(got.body, "home") {
 		t.Errorf("%s", got.body)
 	}
+}
+
+// askBound is less than what a home that hangs keeps a request.
+const askBound = 1500 * time.Millisecond
+
+// With a key of another home, the page of homes has that home's numbers, as its API gives them. A key that is rejected
+// is told, and never shown.
+func TestTheConsoleShowsTheNumbersOfOtherHomesByTheirKeys(t *testing.T) {
+	t.Parallel()
+	homes := newHomes(t, "eu1", "eu2")
+	one, two := homes[0], homes[1]
+	for range 4 {
+		succeed(t, two.environ, &struct{}{}, "tenant", "create", "--name", "Another", "--json")
+	}
+	var key struct {
+		APIKey string `json:"api_key"`
+	}
+	succeed(t, two.environ, &key, "key", "create", "--platform", "--scopes", "webhooks:read", "--json")
+	cookie := operatorOf(t, one)
+	page := func(h *someHome) string { return plainText(visit(t, h.URL()+"/console/homes", cookie).body) }
+	until(t, "a home without a key has no numbers", func() bool { return numbersOf("eu2", "–").MatchString(page(one)) })
+	if text := page(one); !numbersOf("eu1", "1").MatchString(text) {
+		t.Errorf("this home: %s", text)
+	}
+	for _, c := range []struct{ key, want string }{{key.APIKey, "5"}, {"php_eu2_" + strings.Repeat("a", 49), "–"}} {
+		if err := one.Close(); err != nil {
+			t.Fatal(err)
+		}
+		one.Program = program(t, append(slices.Clone(one.environ), "POSTHORN_HOME_KEYS=eu2="+c.key), Parts{Web: true})
+		until(t, "the numbers of the other home are those of its API", func() bool { return numbersOf("eu2", c.want).MatchString(page(one)) })
+		if c.want == "–" {
+			until(t, "a key that is rejected is told", func() bool { return strings.Contains(page(one), "It rejects the key in POSTHORN_HOME_KEYS.") })
+		}
+		if body := visit(t, one.URL()+"/console/homes", cookie).body; strings.Contains(body, c.key) || strings.Contains(body, c.key[8:]) {
+			t.Error("the page has the key")
+		}
+	}
+}
+
+// numbersOf finds the line of a home with its number of tenants.
+func numbersOf(home, tenants string) *regexp.Regexp {
+	return regexp.MustCompile(home + ` .{0,9}?(this home )?Operational .{0,120}?` + tenants + ` (0|–) (0|–) (0|–) http`)
+}
+
+// The page of homes lists the moves that are not finished, and says how one is finished or rolled back whose command is
+// missing. The overview leads there.
+func TestTheConsoleShowsMovesThatAreNotFinished(t *testing.T) {
+	t.Parallel()
+	one := newHomes(t, "eu1", "eu2")[0]
+	one.exec(t, "INSERT INTO tenant_moves (tenant_id, direction, home, state) VALUES ($1, 'out', 'eu2', 'copying')", uuidOf(t, id.Tenant, one.tenant))
+	cookie := operatorOf(t, one)
+	got := visit(t, one.URL()+"/console/homes", cookie)
+	holds(t, "a move that runs", got, "Of eu1", "Running")
+	if strings.Contains(got.body, "--rollback") {
+		t.Error("a move that runs is told to be ended")
+	}
+	one.exec(t, "UPDATE tenant_moves SET state = 'closed', stopped_at = now() - interval '2 minutes'")
+	holds(t, "a move that has stopped", visit(t, one.URL()+"/console/homes", cookie), "Stopped", "accepts no events",
+		"posthorn tenant move "+one.tenant+" --to eu2", "--rollback")
+	holds(t, "the overview", visit(t, one.URL()+"/console", cookie), "The move of Of eu1 to the home eu2 has stopped", "/console/homes")
 }

@@ -12,6 +12,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/home"
 	"posthorn/domain/id"
+	"posthorn/web/cli"
 )
 
 // The variables of the home to which a tenant moves, in addition to those of its present home.
@@ -25,6 +26,7 @@ type tenantMoveCommand struct {
 	To       string `required:"" placeholder:"HOME" help:"The home that it moves to. POSTHORN_TO_DATABASE_URL and POSTHORN_TO_MASTER_KEY are that home's."`
 	Keep     bool   `help:"Keep what the tenant leaves behind, for a comparison; it is not erased by itself then."`
 	RollBack bool   `name:"rollback" help:"End a move that has not come to its end: the tenant stays, and what was copied is deleted."`
+	Lost     bool   `help:"With --rollback: the database of the other home is lost. Ends the move here, without it."`
 	JSON     bool   `name:"json" help:"Print JSON: rows, and closed_ms."`
 }
 
@@ -36,6 +38,9 @@ func (c tenantMoveCommand) Run(ctx context.Context, a *app) error {
 	}
 	if !home.ValidName(c.To) {
 		return fault.New(fault.Invalid, "home_malformed", "--to is the name of a home: "+home.Rule+".")
+	}
+	if c.Lost && !c.RollBack {
+		return fault.New(fault.Invalid, "move_lost", "--lost goes with --rollback: only a move that has not come to its end can be ended without the other home.")
 	}
 	m, err := c.read(ctx, a)
 	if err != nil {
@@ -50,6 +55,9 @@ func (c tenantMoveCommand) Run(ctx context.Context, a *app) error {
 		return nil
 	}
 	moved, err := move.Run(ctx, m)
+	if moved.Started {
+		cli.Fprintf(a.stderr, "The move is not finished. Run the command again to finish it, or with --rollback to end it. Until then PostgreSQL keeps its log for the move.\n")
+	}
 	if err != nil {
 		return err
 	}
@@ -75,20 +83,24 @@ func (c tenantMoveCommand) read(ctx context.Context, a *app) (m move.Move, err e
 		values[name] = strings.TrimSpace(value)
 	}
 	to := Secret(values[toDatabaseVariable])
-	if why := databaseFault(to); to == "" || why != "" {
+	if why := databaseFault(to); !c.Lost && (to == "" || why != "") {
 		return m, fault.New(fault.Invalid, "move_database", fmt.Sprintf("%s is the database URL of the home %s. Set it.", toDatabaseVariable, c.To))
 	}
 	if cfg.embedded() {
 		return m, fault.New(fault.Invalid, "move_embedded", "A private PostgreSQL can't be reached from another home. Set POSTHORN_DATABASE_URL.")
 	}
-	if m.ToKeys, err = seal.NewRing(values[toMasterKeyVariable]); err != nil {
+	if m.ToKeys, err = seal.NewRing(values[toMasterKeyVariable]); err != nil && !c.Lost {
 		return m, fault.New(fault.Invalid, "move_key", fmt.Sprintf("%s is the POSTHORN_MASTER_KEY of the home %s. Set it.", toMasterKeyVariable, c.To))
 	}
 	s := &store{url: cfg.DatabaseURL.Reveal(), listenURL: cfg.DatabaseListenURL.Reveal()}
 	if s.listenURL == "" {
 		s.listenURL = s.url
 	}
-	for _, url := range []string{s.listenURL, to.Reveal()} {
+	urls := []string{s.listenURL, to.Reveal()}
+	if c.Lost {
+		to, urls = "", urls[:1]
+	}
+	for _, url := range urls {
 		if err := tryDatabase(ctx, url, false); err != nil {
 			return m, explainDatabase(err)
 		}

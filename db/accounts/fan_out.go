@@ -56,7 +56,7 @@ func (l Links) consoleEndpoint(tenant id.UUID, endpoint string) string {
 
 // Unsubscribe is the URL of a page where the recipient stops mails of a kind or selects others, without a sign-in.
 func (l Links) Unsubscribe(s notice.Subscription) string {
-	return l.BaseURL + "/unsubscribe/" + l.Keys.Token(UnsubscribePurpose, s.Encode())
+	return l.BaseURL + unsubscribePath + l.Keys.Token(UnsubscribePurpose, s.Encode())
 }
 
 // MailNotices takes at most `most` new notices and puts a mail for each recipient into the outbox, in the transaction

@@ -9,6 +9,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/delivery"
+	"posthorn/domain/home"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 )
@@ -79,36 +80,89 @@ func ReadMoved(ctx context.Context, d *db.DB, known *Moved) (*Moved, error) {
 	return m, nil
 }
 
-// UnsubscribedTenant is the tenant that a link to unsubscribe names, whoever has signed it; empty: none.
-func UnsubscribedTenant(token string) string {
-	payload, _ := seal.ReadToken(token)
-	if s, ok := notice.ParseSubscription(payload); ok {
-		return id.Tenant.Format(s.Tenant)
-	}
-	return ""
-}
-
-// ForwardedLink is the token of a link to unsubscribe of this home as the home accepts it to which the tenant has
-// moved: signed with the key that a move gives to both. It names the person by address, who can have another id there.
-// A link that this home has not signed stays as it is, and the other home rejects it.
-func ForwardedLink(ctx context.Context, d *db.DB, ring *seal.Ring, token string) string {
-	payload, ok := ring.OpenToken(UnsubscribePurpose, token)
-	s, parsed := notice.ParseSubscription(payload)
-	if !ok || !parsed {
-		return token
-	}
-	key, err := linkKey(ctx, d, ring, s.Tenant)
-	if err != nil {
-		return token
-	}
-	email := ""
-	if person, ok := notice.RecipientPerson(s.Recipient); ok {
-		a, err := db.Read(ctx, d.Account, func(q *db.Tx) (account.Account, error) { return Get(ctx, q, account.Person, person) })
-		if err == nil {
-			email = a.Email
+// UnfinishedMoves are the moves of tenants from and to this home that are not finished.
+func UnfinishedMoves(ctx context.Context, q *sql.Queries) ([]home.Move, error) {
+	rows, err := q.UnfinishedMoves(ctx)
+	all := make([]home.Move, len(rows))
+	for i, r := range rows {
+		all[i] = home.Move{
+			Tenant:    id.Tenant.Format(r.TenantID),
+			Name:      r.Name,
+			In:        r.Direction == "in",
+			Home:      r.Home,
+			Closed:    r.Closed,
+			StartedAt: r.StartedAt,
+			StoppedAt: db.OrZero(r.StoppedAt),
+			KeptLog:   r.KeptLog,
 		}
 	}
-	return seal.TokenOf(key, UnsubscribePurpose, []byte(email+"\x00"+string(payload)))
+	return all, err
+}
+
+// signedLinks are the links that a home signs. Whoever has one needs nothing else.
+var signedLinks = []struct {
+	path, purpose string
+	tenant        func(payload []byte) (id.UUID, bool)
+}{
+	{unsubscribePath, UnsubscribePurpose, func(payload []byte) (id.UUID, bool) {
+		s, ok := notice.ParseSubscription(payload)
+		return s.Tenant, ok
+	}},
+	{delivery.LinkPath, delivery.LinkPurpose, func(payload []byte) (id.UUID, bool) {
+		l, ok := delivery.ParseLink(payload)
+		return l.Tenant, ok
+	}},
+}
+
+// unsubscribePath is where links to unsubscribe lead.
+const unsubscribePath = "/unsubscribe/"
+
+// LinkTenant is the tenant that a signed link names, whoever has signed it. Other paths are no links.
+func LinkTenant(path string) (tenant id.UUID, link bool) {
+	for _, l := range signedLinks {
+		if token, ok := strings.CutPrefix(path, l.path); ok {
+			payload, _ := seal.ReadToken(token)
+			return l.tenant(payload)
+		}
+	}
+	return tenant, false
+}
+
+// ForwardedLink is the path of a signed link of this home as the home accepts it to which the tenant has moved: signed
+// with the key that a move gives to both. A link to unsubscribe names the person by address, who can have another id
+// there. A link that this home has not signed stays as it is, and the other home rejects it.
+func ForwardedLink(ctx context.Context, d *db.DB, ring *seal.Ring, path string) string {
+	for _, l := range signedLinks {
+		token, ok := strings.CutPrefix(path, l.path)
+		payload, signed := ring.OpenToken(l.purpose, token)
+		tenant, named := l.tenant(payload)
+		if !ok || !signed || !named {
+			continue
+		}
+		key, err := linkKey(ctx, d, ring, tenant)
+		if err != nil {
+			continue
+		}
+		if l.purpose == UnsubscribePurpose {
+			payload = []byte(subscriber(ctx, d, payload) + "\x00" + string(payload))
+		}
+		return l.path + seal.TokenOf(key, l.purpose, payload)
+	}
+	return path
+}
+
+// subscriber is the address of the person that a link to unsubscribe names; empty: it names an address itself.
+func subscriber(ctx context.Context, d *db.DB, payload []byte) string {
+	s, _ := notice.ParseSubscription(payload)
+	person, ok := notice.RecipientPerson(s.Recipient)
+	if !ok {
+		return ""
+	}
+	a, err := db.Read(ctx, d.Account, func(q *db.Tx) (account.Account, error) { return Get(ctx, q, account.Person, person) })
+	if err != nil {
+		return ""
+	}
+	return a.Email
 }
 
 // ArrivedLink is what a link to unsubscribe says that the former home of a tenant has signed; false: none has.
@@ -147,20 +201,6 @@ func ArrivedLink(ctx context.Context, d *db.DB, ring *seal.Ring, token string) (
 		return err
 	})
 	return s, true, err
-}
-
-// ForwardedEventLink is ForwardedLink of a signed link to an event.
-func ForwardedEventLink(ctx context.Context, d *db.DB, ring *seal.Ring, token string) string {
-	text, ok := ring.OpenToken(delivery.LinkPurpose, token)
-	l, named := delivery.ParseLink(text)
-	if !ok || !named {
-		return token
-	}
-	key, err := linkKey(ctx, d, ring, l.Tenant)
-	if err != nil {
-		return token
-	}
-	return seal.TokenOf(key, delivery.LinkPurpose, text)
 }
 
 // ArrivedEventLink reports whether the former home of a tenant has signed a link to an event.

@@ -15,9 +15,12 @@ import (
 	"posthorn/domain/id"
 )
 
+// part is what is copied of a table in the last step; %[1]s is the tenant.
+type part struct{ table, rows string }
+
 // beside are tables without a tenant in each row of which some rows move, too: the accounts of members. They come
 // before all others, which refer to them. tenant_moves is read alone.
-var beside = []struct{ name, rows string }{
+var beside = []part{
 	{"tenants", "id = %[1]s"},
 	{"people", "id IN (SELECT person_id FROM memberships WHERE tenant_id = %[1]s UNION SELECT person_id FROM sso_identities WHERE tenant_id = %[1]s)"},
 	{"recovery_codes", "owner_id IN (SELECT person_id FROM memberships WHERE tenant_id = %[1]s UNION SELECT person_id FROM sso_identities WHERE tenant_id = %[1]s)"},
@@ -48,9 +51,16 @@ func (v *mover) arrive(ctx context.Context) error {
 	return pgx.BeginTxFunc(ctx, v.from, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(pgx.Tx) error {
 		return pgx.BeginFunc(ctx, v.to, func(to pgx.Tx) error {
 			q := sql.New(to)
-			tables, err := v.receiveAll(ctx, to)
-			if err != nil {
-				return err
+			parts := slices.Clone(beside)
+			for _, t := range movedTables {
+				if t.as == atOnce || t.as == whenDrained {
+					parts = append(parts, part{t.name, "tenant_id = %[1]s"})
+				}
+			}
+			for _, p := range parts {
+				if err := v.receive(ctx, to, p.table, fmt.Sprintf(p.rows, v.literal())); err != nil {
+					return err
+				}
 			}
 			if _, err := to.Exec(ctx, adjust+"DELETE FROM books WHERE tenant_id = "+v.literal()+"; DELETE FROM tenants WHERE id = "+v.literal()); err != nil {
 				return err
@@ -58,13 +68,13 @@ func (v *mover) arrive(ctx context.Context) error {
 			if err := v.reseal(ctx, to); err != nil {
 				return err
 			}
-			for _, table := range tables {
-				if table == "tenant_moves" {
+			for _, p := range parts {
+				if p.table == "tenant_moves" {
 					continue
 				}
-				tag, err := to.Exec(ctx, fmt.Sprintf("INSERT INTO %[1]s (%[2]s) SELECT %[2]s FROM arriving_%[1]s", table, v.columns[table]))
+				tag, err := to.Exec(ctx, fmt.Sprintf("INSERT INTO %[1]s (%[2]s) SELECT %[2]s FROM arriving_%[1]s", p.table, v.columns[p.table]))
 				if err != nil {
-					return fmt.Errorf("%s: %w", table, err)
+					return fmt.Errorf("%s: %w", p.table, err)
 				}
 				v.rows += tag.RowsAffected()
 			}
@@ -91,26 +101,6 @@ func (v *mover) opens(ctx context.Context, q *sql.Queries) error {
 }
 
 func (v *mover) literal() string { return "'" + v.Tenant.String() + "'::uuid" }
-
-// receiveAll copies the rows of the last step into temporary tables of the other home, and names their tables.
-func (v *mover) receiveAll(ctx context.Context, to pgx.Tx) (tables []string, err error) {
-	for _, t := range beside {
-		if err := v.receive(ctx, to, t.name, fmt.Sprintf(t.rows, v.literal())); err != nil {
-			return nil, err
-		}
-		tables = append(tables, t.name)
-	}
-	for _, t := range movedTables {
-		if t.as != atOnce && t.as != whenDrained {
-			continue
-		}
-		if err := v.receive(ctx, to, t.name, "tenant_id = "+v.literal()); err != nil {
-			return nil, err
-		}
-		tables = append(tables, t.name)
-	}
-	return tables, nil
-}
 
 // receive copies rows of a table into a temporary table of the other home.
 func (v *mover) receive(ctx context.Context, to pgx.Tx, table, rows string) error {
@@ -171,56 +161,56 @@ func (v *mover) reseal(ctx context.Context, to pgx.Tx) error {
 	return nil
 }
 
-// compareRecent compares the last minute of both homes before the tenant opens in the new one, which adds rows from
-// then on.
-func (v *mover) compareRecent(ctx context.Context) error { return v.compare(ctx, true) }
-
-// compareOlder compares everything before.
+// compareOlder compares all rows but those of the last minute, which can be on their way, while the tenant works.
 func (v *mover) compareOlder(ctx context.Context) error {
 	v.Say("comparing both homes")
-	return v.compare(ctx, false)
-}
-
-// compare compares the rows of the days that both homes have, by count and digest. Clocks of processes differ by less
-// than the minute that parts recent rows from older ones.
-func (v *mover) compare(ctx context.Context, recent bool) error {
-	closed, err := v.old.MoveClosedAt(ctx, v.Tenant)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil // finished before
-	} else if err != nil {
+	var until time.Time
+	if err := v.from.QueryRow(ctx, "SELECT clock_timestamp() - interval '1 minute'").Scan(&until); err != nil {
 		return err
 	}
-	from, to := "'-infinity'::timestamptz", "$2"
-	if recent {
-		from, to = "$2", "'infinity'::timestamptz"
+	err := v.compare(ctx, until)
+	v.compared = until
+	return err
+}
+
+// compareRecent compares those that have come since, before the tenant opens in the new home.
+func (v *mover) compareRecent(ctx context.Context) error {
+	return v.compare(ctx, v.closed.AddDate(1, 0, 0))
+}
+
+// compare compares the rows of the days that both homes have, by count and digest.
+func (v *mover) compare(ctx context.Context, until time.Time) error {
+	from := v.compared
+	for _, conn := range v.homes() {
+		if first, _, err := days(ctx, conn); err != nil {
+			return err
+		} else if first.After(from) {
+			from = first
+		}
 	}
-	var firsts [2]time.Time
-	var digests [2]string
 	for _, t := range movedTables {
 		if !t.days {
 			continue
 		}
-		for i, conn := range []*pgx.Conn{v.from, v.to} {
-			if err := conn.QueryRow(ctx, "SELECT coalesce(min(x), current_date) FROM posthorn.partition_days() AS x").Scan(&firsts[i]); err != nil {
-				return err
-			}
-		}
-		first := slices.MaxFunc(firsts[:], time.Time.Compare)
 		var n int64
-		for i, conn := range []*pgx.Conn{v.from, v.to} {
+		var digests [2]string
+		for i, conn := range v.homes() {
 			if err := conn.QueryRow(ctx, "SELECT count(*), concat(count(*), ' ', sum(hashtextextended(id::text, 0))) FROM "+t.name+
-				" WHERE tenant_id = $1 AND created_at >= $3 AND created_at >= "+from+" AND created_at < "+to, v.Tenant, closed.Add(-time.Minute), first).Scan(&n, &digests[i]); err != nil {
+				" WHERE tenant_id = $1 AND created_at >= $2 AND created_at < $3", v.Tenant, from, until).Scan(&n, &digests[i]); err != nil {
 				return err
 			}
 		}
-		v.rows += n
 		if digests[0] != digests[1] {
 			v.Say("different rows", "table", t.name, "here", digests[0], "there", digests[1])
-			if recent {
-				return errRecent
-			}
-			v.Keep, v.differs = true, true
+			return errCounts
 		}
+		v.rows += n
 	}
 	return nil
+}
+
+// days are the first and the last day that a home has partitions of.
+func days(ctx context.Context, conn *pgx.Conn) (first, last time.Time, err error) {
+	err = conn.QueryRow(ctx, "SELECT coalesce(min(x), current_date), coalesce(max(x), current_date) FROM posthorn.partition_days() AS x").Scan(&first, &last)
+	return first, last, err
 }

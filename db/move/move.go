@@ -31,7 +31,7 @@ import (
 // home reaches that of the old one at the same address.
 type Move struct {
 	Tenant   id.UUID
-	From, To string // URLs of the databases
+	From, To string // URLs of the databases; RollBack without To: the other home's is lost
 	FromKeys *seal.Ring
 	ToKeys   *seal.Ring
 	Home     string                         // that the tenant moves to
@@ -41,8 +41,9 @@ type Move struct {
 
 // Moved is what a move has done.
 type Moved struct {
-	Rows   int64         // events, deliveries and attempts, and the rows of the last step
-	Closed time.Duration // how long the tenant accepted no changes
+	Rows    int64         // events, deliveries and attempts, and the rows of the last step
+	Closed  time.Duration // how long the tenant accepted no changes
+	Started bool          // what failed has left something behind: it must be finished, or rolled back
 }
 
 // Errors of a move.
@@ -55,8 +56,7 @@ var (
 	errStored   = fault.New(fault.Conflict, "move_stored", "Days of the tenant's history are in storage, which belongs to this home. Bring them back first: `posthorn history restore --all`.")
 	errTwice    = fault.New(fault.Conflict, "move_running", "Another command is moving this tenant. Let it end, or end it and run this one again.")
 	errDone     = fault.New(fault.Conflict, "move_done", "The tenant is in the other home already, so the move can't be rolled back. Run it again to finish it, or move the tenant back.")
-	errCounts   = fault.New(fault.Internal, "move_counts", "The tenant has moved, and the two homes have different rows of before. Nothing is erased in the home that it left. Compare the tables named above.")
-	errRecent   = fault.New(fault.Internal, "move_counts", "The two homes have different rows of the last minute, in the table named above. The tenant is closed and has not moved. Run the command with --rollback, then again.")
+	errCounts   = fault.New(fault.Internal, "move_counts", "The two homes have different rows, in the table named above. The tenant has not moved. Run the command with --rollback, then again.")
 	errBusy     = fault.New(fault.Unavailable, "move_busy", "Workers of this home did not release the tenant's deliveries within a minute. See whether they run, then run the command again, or with --rollback.")
 )
 
@@ -80,8 +80,9 @@ type mover struct {
 	columns        map[string]string // of each table
 	failed         *int64            // failures of the subscription before this run
 	rows           int64
-	differs        bool
+	started        bool
 	closed, opened time.Time
+	compared       time.Time // rows of before are the same in both homes; zero: not known
 }
 
 // Run moves a tenant while it works. It can be interrupted at any point: a second run continues where the first
@@ -97,76 +98,76 @@ func Run(ctx context.Context, m Move) (Moved, error) {
 	if err != nil {
 		return Moved{}, db.Translate(err)
 	}
-	steps := []func(context.Context) error{v.prepare, v.replicate, v.catchUp, v.fence, v.drain, v.shut, v.settle, v.detach, v.compareRecent, v.arrive}
+	v.started = here != ""
+	steps := []func(context.Context) error{v.prepare, v.replicate, v.catchUp, v.compareOlder, v.fence, v.drain, v.shut, v.settle, v.detach, v.compareRecent, v.arrive}
 	switch {
 	case there == "done" && here != "":
 		steps = nil // it is open there
 	case there == "copied":
 		steps = steps[len(steps)-2:]
 	}
-	for _, step := range append(steps, v.leave, v.unpublish, v.compareOlder, v.finish) {
+	for _, step := range append(steps, v.leave, v.unpublish, v.finish) {
 		if err := step(ctx); err != nil {
-			return Moved{}, db.Translate(err)
+			return Moved{Started: v.started}, db.Translate(err)
 		}
 	}
-	return Moved{v.rows, v.opened.Sub(v.closed)}, nil
+	return Moved{Rows: v.rows, Closed: v.opened.Sub(v.closed)}, nil
 }
 
 func open(ctx context.Context, m Move) (v *mover, err error) {
 	v = &mover{Move: m, columns: map[string]string{}, name: "posthorn_move_" + strings.ReplaceAll(m.Tenant.String(), "-", "")}
 	v.closed = time.Now()
-	defer func() {
-		if err != nil {
-			v.close(ctx)
-		}
-	}()
-	if v.from, err = db.Connect(ctx, m.From, db.Options{Name: "move"}); err != nil {
-		return v, db.Translate(err)
+	if v.from, err = db.Connect(ctx, m.From, db.Options{Name: "move"}); err == nil && m.To != "" {
+		v.to, err = db.Connect(ctx, m.To, db.Options{Name: "move"})
 	}
-	if v.to, err = db.Connect(ctx, m.To, db.Options{Name: "move"}); err != nil {
-		return v, db.Translate(err)
+	if err == nil {
+		err = v.check(ctx)
 	}
-	v.old, v.new = sql.New(v.from), sql.New(v.to)
-	return v, db.Translate(v.check(ctx))
+	if err != nil {
+		v.close(ctx)
+	}
+	return v, db.Translate(err)
 }
 
 func (v *mover) close(ctx context.Context) {
-	ctx = context.WithoutCancel(ctx)
-	for _, conn := range []*pgx.Conn{v.from, v.to} {
-		if conn != nil {
-			_ = conn.Close(ctx)
-		}
+	for _, conn := range v.homes() {
+		_ = conn.Close(context.WithoutCancel(ctx))
 	}
 }
 
-// check compares the two homes and takes the lock of movers.
+// homes are the connections to the databases, the old home's first.
+func (v *mover) homes() []*pgx.Conn {
+	return slices.DeleteFunc([]*pgx.Conn{v.from, v.to}, func(c *pgx.Conn) bool { return c == nil })
+}
+
+// check compares the two homes and takes the lock of movers in both. Each tells by that lock whether the command runs.
 func (v *mover) check(ctx context.Context) error {
-	var versions, names [2]string
-	for i, conn := range []*pgx.Conn{v.from, v.to} {
-		if err := conn.QueryRow(ctx, "SELECT string_agg(DISTINCT version_id::text, ',' ORDER BY version_id::text) FROM goose_db_version WHERE is_applied").Scan(&versions[i]); err != nil {
-			return err
-		}
+	var schemas, names [2]string
+	for i, conn := range v.homes() {
 		if _, err := conn.Exec(ctx, "SET posthorn.mover = 'on'; SET timezone = 'UTC'"); err != nil {
 			return err
 		}
-		var err error
-		if names[i], err = sql.New(conn).HomeName(ctx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		if err := conn.QueryRow(ctx, "SELECT string_agg(DISTINCT version_id::text, ','), coalesce((SELECT name FROM home), '') FROM goose_db_version WHERE is_applied").
+			Scan(&schemas[i], &names[i]); err != nil {
 			return err
 		}
 	}
-	if v.fromHome = names[0]; names[1] != v.Home || names[0] == names[1] || names[0] == "" {
-		return errTo
+	v.old, v.fromHome = sql.New(v.from), names[0]
+	if v.to != nil {
+		v.new = sql.New(v.to)
+		if names[1] != v.Home || names[0] == names[1] || names[0] == "" {
+			return errTo
+		}
+		if schemas[0] != schemas[1] {
+			return errSchema
+		}
 	}
-	if versions[0] != versions[1] {
-		return errSchema
+	for _, conn := range v.homes() {
+		if locked, err := sql.New(conn).TryMoverLock(ctx, v.Tenant); err != nil || !locked {
+			return cmp.Or[error](err, errTwice)
+		}
 	}
-	if err := v.checkServers(ctx); err != nil {
-		return err
-	}
-	if locked, err := v.old.TryMoverLock(ctx, v.Tenant); err != nil || !locked {
-		return cmp.Or[error](err, errTwice)
-	}
-	tables, err := v.new.MoveColumns(ctx)
+	tables, err := v.old.MoveColumns(ctx)
 	for _, t := range tables {
 		v.columns[t.Name] = t.Columns
 	}
@@ -175,43 +176,59 @@ func (v *mover) check(ctx context.Context) error {
 
 // state reads the progress of the move: where the tenant is, according to each home.
 func (v *mover) state(ctx context.Context) (here, there string, err error) {
-	if here, err = v.old.MoveState(ctx, sql.MoveStateParams{TenantID: v.Tenant, Direction: "out", Home: v.Home}); err != nil {
-		return "", "", err
+	if here, err = v.old.MoveState(ctx, sql.MoveStateParams{TenantID: v.Tenant, Direction: "out", Home: v.Home}); err != nil || v.to == nil {
+		return here, "", err
 	}
 	there, err = v.new.MoveState(ctx, sql.MoveStateParams{TenantID: v.Tenant, Direction: "in", Home: v.fromHome})
 	return here, there, err
 }
 
-// prepare records the move in both homes and checks that the tenant fits.
+// prepare checks that servers and tenant fit, and records the move in both homes.
 func (v *mover) prepare(ctx context.Context) error {
-	external, err := v.old.MoveTenant(ctx, v.Tenant)
+	if slots, err := v.old.MoveSlots(ctx, v.name); err != nil {
+		return err
+	} else if slots == 0 {
+		if err := v.checkServers(ctx); err != nil {
+			return err
+		}
+	}
+	t, err := v.old.MoveTenant(ctx, v.Tenant)
 	if err != nil {
 		return err // fault.ErrNotFound if there is none
 	}
-	if own, err := accounts.PlatformTenant(ctx, v.old); err != nil || own == v.Tenant {
-		return cmp.Or[error](err, errPlatform)
-	}
-	if large, err := v.old.HasLargePayloads(ctx, v.Tenant); err != nil || large {
-		return cmp.Or[error](err, errLarge)
-	}
-	if stored, err := v.old.MoveStored(ctx, v.Tenant); err != nil || stored {
-		return cmp.Or[error](err, errStored)
-	}
-	if conflicts, err := v.new.MoveConflicts(ctx, v.Tenant, external); err != nil || conflicts {
-		return cmp.Or[error](err, errThere)
-	}
-	if err := v.new.StartMove(ctx, sql.StartMoveParams{TenantID: v.Tenant, Direction: "in", Home: v.fromHome}); err != nil {
+	own, err := accounts.PlatformTenant(ctx, v.old)
+	if err != nil {
 		return err
 	}
-	if err := v.old.StartMove(ctx, sql.StartMoveParams{TenantID: v.Tenant, Direction: "out", Home: v.Home}); err != nil {
+	conflicts, err := v.new.MoveConflicts(ctx, v.Tenant, t.ExternalID)
+	switch {
+	case err != nil:
 		return err
+	case own == v.Tenant:
+		return errPlatform
+	case t.Large:
+		return errLarge
+	case t.Stored:
+		return errStored
+	case conflicts:
+		return errThere
 	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails: the program would have crashed
-	if err := v.new.SetMoveKey(ctx, v.ToKeys.Seal(key, v.Tenant, v.Tenant), v.Tenant); err != nil {
-		return err
+	for _, h := range []struct {
+		q               *sql.Queries
+		direction, home string
+		keys            *seal.Ring
+	}{{v.new, "in", v.fromHome, v.ToKeys}, {v.old, "out", v.Home, v.FromKeys}} {
+		if err := h.q.StartMove(ctx, sql.StartMoveParams{TenantID: v.Tenant, Direction: h.direction, Home: h.home}); err != nil {
+			return err
+		}
+		v.started = true
+		if err := h.q.SetMoveKey(ctx, h.keys.Seal(key, v.Tenant, v.Tenant), v.Tenant); err != nil {
+			return err
+		}
 	}
-	return v.old.SetMoveKey(ctx, v.FromKeys.Seal(key, v.Tenant, v.Tenant), v.Tenant)
+	return nil
 }
 
 // forget deletes what an interrupted or an earlier move has replicated to the other home.
@@ -274,14 +291,12 @@ func (v *mover) locking(ctx context.Context, do func(q *sql.Queries, tx pgx.Tx) 
 
 // fence creates the triggers that reject changes of the tenant once it is closed.
 func (v *mover) fence(ctx context.Context) error {
-	return v.eachFenced(ctx, fmt.Sprintf(`CREATE OR REPLACE TRIGGER %[1]s_w AFTER INSERT OR UPDATE ON %[3]s FOR EACH ROW WHEN (NEW.tenant_id = '%[2]s') EXECUTE FUNCTION on_move('%[2]s');
-		CREATE OR REPLACE TRIGGER %[1]s_d AFTER DELETE ON %[3]s FOR EACH ROW WHEN (OLD.tenant_id = '%[2]s') EXECUTE FUNCTION on_move('%[2]s')`,
-		strings.TrimPrefix(v.name, "posthorn_"), v.Tenant, "%[1]s"))
+	return v.eachFenced(ctx, `CREATE OR REPLACE TRIGGER %[1]s_w AFTER INSERT OR UPDATE ON %[3]s FOR EACH ROW WHEN (NEW.tenant_id = '%[2]s') EXECUTE FUNCTION on_move('%[2]s');
+		CREATE OR REPLACE TRIGGER %[1]s_d AFTER DELETE ON %[3]s FOR EACH ROW WHEN (OLD.tenant_id = '%[2]s') EXECUTE FUNCTION on_move('%[2]s')`)
 }
 
 func (v *mover) unfence(ctx context.Context) error {
-	name := strings.TrimPrefix(v.name, "posthorn_")
-	return v.eachFenced(ctx, "DROP TRIGGER IF EXISTS "+name+"_w ON %[1]s; DROP TRIGGER IF EXISTS "+name+"_d ON %[1]s")
+	return v.eachFenced(ctx, "DROP TRIGGER IF EXISTS %[1]s_w ON %[3]s; DROP TRIGGER IF EXISTS %[1]s_d ON %[3]s")
 }
 
 // eachFenced runs statements for each fenced table, in a transaction of its own.
@@ -291,7 +306,7 @@ func (v *mover) eachFenced(ctx context.Context, statements string) error {
 			continue
 		}
 		if err := v.locking(ctx, func(_ *sql.Queries, tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, fmt.Sprintf(statements, t.name))
+			_, err := tx.Exec(ctx, fmt.Sprintf(statements, strings.TrimPrefix(v.name, "posthorn_"), v.Tenant, t.name))
 			return err
 		}); err != nil {
 			return err
@@ -365,6 +380,7 @@ func (v *mover) settle(ctx context.Context) error {
 
 // leave makes the old home pass on the requests that still come for the tenant.
 func (v *mover) leave(ctx context.Context) error {
+	v.Say("leading requests to the other home")
 	known, err := v.new.MoveHashes(ctx, &v.Tenant)
 	if err != nil {
 		return err
@@ -403,13 +419,11 @@ func (v *mover) finish(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := v.unfence(ctx); err != nil || !v.differs {
-		return err
-	}
-	return errCounts
+	return v.unfence(ctx)
 }
 
-// RollBack ends a move that is not finished: the tenant stays in its old home, and what was copied is deleted.
+// RollBack ends a move that is not finished: the tenant stays in its old home, and what was copied is deleted. What
+// this home knows of the move goes last, so that nothing is left behind unseen.
 func RollBack(ctx context.Context, m Move) error {
 	v, err := open(ctx, m)
 	if err != nil {
@@ -417,26 +431,39 @@ func RollBack(ctx context.Context, m Move) error {
 	}
 	defer v.close(ctx)
 	here, there, err := v.state(ctx)
+	left := false
+	if err == nil && v.to == nil {
+		left, err = v.old.HasLeft(ctx, v.Tenant)
+	}
 	switch {
 	case err != nil:
 		return db.Translate(err)
-	case there == "done" || here == "done":
+	case there == "done" || here == "done" || left:
 		return errDone
 	case here == "" && there == "":
 		return fault.ErrNotFound
 	}
 	if err := v.locking(ctx, func(q *sql.Queries, _ pgx.Tx) error {
-		if err := all(ctx, v.Tenant, q.OpenMovingTenant, q.ReleaseMoveLanes, q.DeleteMove); err != nil {
+		if err := all(ctx, v.Tenant, q.OpenMovingTenant, q.ReleaseMoveLanes, q.ReopenMove); err != nil {
 			return err
 		}
 		return errors.Join(q.BumpKeysRevision(ctx), q.NotifyWake(ctx, "all"))
 	}); err != nil {
 		return db.Translate(err)
 	}
-	for _, step := range []func(context.Context) error{v.unfence, v.unsubscribe, v.unpublish, v.forget} {
+	steps := []func(context.Context) error{v.unfence, v.unsubscribe, v.unpublish, v.forget}
+	if v.to == nil {
+		steps = []func(context.Context) error{v.unfence, v.unpublish}
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return db.Translate(err)
 		}
 	}
-	return db.Translate(errors.Join(v.new.DeleteMove(ctx, v.Tenant), v.old.DeleteMoveMark(ctx, v.Tenant)))
+	if v.to != nil {
+		if err := v.new.DeleteMove(ctx, v.Tenant); err != nil {
+			return db.Translate(err)
+		}
+	}
+	return db.Translate(all(ctx, v.Tenant, v.old.DeleteMoveMark, v.old.DeleteMove))
 }

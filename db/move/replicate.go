@@ -27,8 +27,8 @@ const (
 	mostRounds  = 100
 )
 
-func unfit(home, what string) error {
-	return fault.New(fault.Invalid, "move_server", "The PostgreSQL of the home "+home+" "+what)
+func unfit(home, what string, args ...any) error {
+	return fault.New(fault.Invalid, "move_server", "The PostgreSQL of the home "+home+" "+fmt.Sprintf(what, args...))
 }
 
 // checkServers says what the servers lack for logical replication, and how to add it.
@@ -38,29 +38,24 @@ func (v *mover) checkServers(ctx context.Context) error {
 		return err
 	}
 	to, err := v.new.MoveTarget(ctx)
-	switch {
-	case err != nil:
-		return err
-	case from.Version < version15:
-		return unfit(v.fromHome, fmt.Sprintf("is version %d. Moves need 15 or newer: upgrade it.", from.Version/10_000))
-	case to.Version < version15:
-		return unfit(v.Home, fmt.Sprintf("is version %d. Moves need 15 or newer: upgrade it.", to.Version/10_000))
-	case from.WalLevel != "logical":
-		return unfit(v.fromHome, "has wal_level = "+from.WalLevel+". Set wal_level = logical in its configuration, and restart it.")
-	case !from.Capable:
-		return unfit(v.fromHome, "lets the role of POSTHORN_DATABASE_URL replicate nothing. Run this command with a superuser's URL, or with the owner's after "+
-			"ALTER ROLE posthorn REPLICATION BYPASSRLS.")
-	case from.Slots < needSlots || from.Senders < needSlots:
-		return unfit(v.fromHome, fmt.Sprintf("has %d free replication slots and %d free senders; a move needs %d of each. Raise max_replication_slots and max_wal_senders, and restart it.",
-			from.Slots, from.Senders, needSlots))
-	case !to.Capable:
-		return unfit(v.Home, "lets the role of POSTHORN_TO_DATABASE_URL make no subscription. Write a superuser's URL. From version 16 on the owner's is enough after "+
-			"ALTER ROLE posthorn BYPASSRLS and GRANT pg_create_subscription TO posthorn.")
-	case to.Workers < needWorkers:
-		return unfit(v.Home, fmt.Sprintf("has room for %d workers of replication; a move needs %d. Raise max_logical_replication_workers, max_worker_processes and max_replication_slots, "+
-			"and restart it.", to.Workers, needWorkers))
+	lacks := func(lack bool, home, what string, args ...any) {
+		if err == nil && lack {
+			err = unfit(home, what, args...)
+		}
 	}
-	return nil
+	const upgrade = "is version %d. Moves need 15 or newer: upgrade it."
+	lacks(from.Version < version15, v.fromHome, upgrade, from.Version/10_000)
+	lacks(to.Version < version15, v.Home, upgrade, to.Version/10_000)
+	lacks(from.WalLevel != "logical", v.fromHome, "has wal_level = %s. Set wal_level = logical in its configuration, and restart it.", from.WalLevel)
+	lacks(!from.Capable, v.fromHome, "lets the role of POSTHORN_DATABASE_URL replicate nothing. Run this command with a superuser's URL, or with the owner's after "+
+		"ALTER ROLE posthorn REPLICATION BYPASSRLS.")
+	lacks(from.Slots < needSlots || from.Senders < needSlots, v.fromHome, "has %d free replication slots and %d free senders; a move needs %d of each. "+
+		"Raise max_replication_slots and max_wal_senders, and restart it.", from.Slots, from.Senders, needSlots)
+	lacks(!to.Capable, v.Home, "lets the role of POSTHORN_TO_DATABASE_URL make no subscription. Write a superuser's URL. From version 16 on the owner's is enough after "+
+		"ALTER ROLE posthorn BYPASSRLS and GRANT pg_create_subscription TO posthorn.")
+	lacks(to.Workers < needWorkers, v.Home, "has room for %d workers of replication; a move needs %d. Raise max_logical_replication_workers, max_worker_processes and "+
+		"max_replication_slots, and restart it.", to.Workers, needWorkers)
+	return err
 }
 
 // replicate publishes the tenant's rows here and subscribes to them there, unless an earlier run has. A subscription
@@ -121,8 +116,7 @@ func (v *mover) unpublish(ctx context.Context) error {
 
 // makeDays creates the other home's partitions of the days that this home has.
 func (v *mover) makeDays(ctx context.Context) error {
-	var first, last time.Time
-	err := v.from.QueryRow(ctx, "SELECT coalesce(min(x), current_date), coalesce(max(x), current_date) FROM posthorn.partition_days() AS x").Scan(&first, &last)
+	first, last, err := days(ctx, v.from)
 	if err == nil {
 		_, err = v.to.Exec(ctx, "SELECT posthorn.make_partitions($1::date, $2::date)", first, last)
 	}
@@ -143,7 +137,7 @@ func (v *mover) subscribe(ctx context.Context) error {
 		v.name, strings.ReplaceAll(replicationURL(v.From), "'", "''"), v.publications(), options))
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		return unfit(v.Home, "can't subscribe to that of the home "+v.fromHome+": "+pg.Message+". It reaches the other server at the address in POSTHORN_DATABASE_URL.")
+		return unfit(v.Home, "can't subscribe to that of the home %s: %s. It reaches the other server at the address in POSTHORN_DATABASE_URL.", v.fromHome, pg.Message)
 	}
 	return err
 }
@@ -235,8 +229,8 @@ func (v *mover) following(ctx context.Context) (sub sql.MoveSubscriptionRow, err
 		v.failed = &sub.Failed
 	}
 	if sub.Failed-*v.failed >= mostFailed {
-		err = unfit(v.Home, "can't replicate from that of the home "+v.fromHome+": its log says why, in lines with "+v.name+
-			". It reaches the other server at the address in POSTHORN_DATABASE_URL. Fix what the log says, then run the command again, or with --rollback.")
+		err = unfit(v.Home, "can't replicate from that of the home %s: its log says why, in lines with %s. It reaches the other server at the address in "+
+			"POSTHORN_DATABASE_URL. Fix what the log says, then run the command again, or with --rollback.", v.fromHome, v.name)
 	}
 	return sub, err
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
 	"posthorn/db/accounts"
+	"posthorn/db/endpoints"
 	"posthorn/db/seal"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -106,8 +108,8 @@ func (p *pair) nothingLeft(when string) {
 
 // steps are what a move says.
 var steps = []string{
-	"waiting for transactions that run now", "copied", "waiting for deliveries under way", "closing the tenant for the last changes",
-	"copying the last changes", "comparing both homes",
+	"waiting for transactions that run now", "copied", "comparing both homes", "waiting for deliveries under way",
+	"closing the tenant for the last changes", "copying the last changes", "leading requests to the other home",
 }
 
 // A move that ends in any of its steps goes on when it is run again, and no row is lost or doubled. Rows of another
@@ -243,4 +245,165 @@ func plainServer(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return url
+}
+
+// interrupt starts a move, and ends its command when it says a step.
+func (p *pair) interrupt(step string, during func()) {
+	p.t.Helper()
+	ctx, stop := context.WithCancel(p.t.Context())
+	defer stop()
+	m := p.Move
+	m.Say = func(now string, _ ...any) {
+		if now == step {
+			during()
+			stop()
+		}
+	}
+	if moved, err := Run(ctx, m); err == nil || !moved.Started {
+		p.t.Fatalf("a move that was ended at %q: %+v, %v", step, moved, err)
+	}
+}
+
+// sync does what a home's worker does for its alerts, at a time.
+func (p *pair) sync(i int, at time.Time) {
+	p.t.Helper()
+	d, err := db.Open(p.t.Context(), p.apps[i], db.Options{Name: "test", MaxConns: 2})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer d.Close()
+	if err := endpoints.SyncAlerts(p.t.Context(), d, accounts.Links{BaseURL: "https://hooks.example.com"}, at, 5); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// A move that no command runs is noticed in both homes, and told to the operators once it is missing for an hour. The
+// command that runs it again ends that.
+func TestAMoveWithoutItsCommandIsToldInBothHomes(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	now := time.Now()
+	p.exec(0, "INSERT INTO operators (id, email, name, created_at) VALUES (gen_random_uuid(), 'op@example.com', 'Olga', now())")
+	stopped := func(i int) int {
+		return p.count(i, "SELECT count(*) FROM tenant_moves WHERE state <> 'done' AND stopped_at IS NOT NULL")
+	}
+	p.interrupt("waiting for deliveries under way", func() {
+		for i := range p.admin {
+			if p.sync(i, now); stopped(i) != 0 {
+				t.Errorf("a move whose command runs is noted as stopped in home %d", i)
+			}
+		}
+	})
+	const alerts = "SELECT count(*) FROM platform_alerts WHERE kind = 'move_stopped' AND ended_at IS NULL"
+	for i := range p.admin {
+		p.sync(i, now)
+		p.sync(i, now.Add(59*time.Minute))
+		if stopped(i) != 1 || p.count(i, alerts) != 0 {
+			t.Errorf("home %d: %d moves are noted, %d are told before an hour", i, stopped(i), p.count(i, alerts))
+		}
+		p.sync(i, now.Add(time.Hour))
+		p.sync(i, now.Add(time.Hour+time.Minute))
+		if n := p.count(i, alerts+" AND about_tenant = $1 AND message LIKE '%--rollback%'", p.tenant); n != 1 {
+			t.Errorf("home %d: %d alerts", i, n)
+		}
+	}
+	if n := p.count(0, "SELECT count(*) FROM platform_alerts WHERE title LIKE '%Moves to the home eu2%' AND message LIKE '% MB so far%'"); n != 1 {
+		t.Error("the alert does not say whose move it is and what the server keeps for it")
+	}
+	if n := p.count(0, "SELECT count(*) FROM mails WHERE kind = 'operator_alert'"); n != 1 {
+		t.Errorf("%d mails, want one a day", n)
+	}
+	p.interrupt("closing the tenant for the last changes", func() {
+		if p.sync(0, now.Add(61*time.Minute)); stopped(0) != 0 {
+			t.Error("a move whose command runs again is noted as stopped")
+		}
+	})
+	p.exec(0, "UPDATE tenant_moves SET state = 'closed', closed_at = now()")
+	p.sync(0, now.Add(2*time.Hour))
+	p.sync(0, now.Add(2*time.Hour+time.Minute))
+	if n := p.count(0, alerts+" AND title LIKE '%accepts no events%'"); n != 1 {
+		t.Error("a closed tenant is not told within a minute")
+	}
+	if err := RollBack(t.Context(), p.Move); err != nil {
+		t.Fatal(err)
+	}
+	p.nothingLeft("after the rollback")
+	p.sync(0, now.Add(2*time.Hour+10*time.Minute))
+	if n := p.count(0, alerts); n != 0 {
+		t.Error("the alert does not end with the move")
+	}
+}
+
+// A rollback that is ended in between leaves the move in sight, and goes on when it is run again.
+func TestAMovesRollbackGoesOn(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.interrupt("closing the tenant for the last changes", func() {})
+	tx, err := p.admin[0].Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE cancellations IN SHARE MODE"); err != nil { // the triggers can't go
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	if err := RollBack(ctx, p.Move); err == nil {
+		t.Fatal("a rollback that waits for a lock has come to its end")
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.count(0, "SELECT count(*) FROM tenant_moves m JOIN tenants t ON t.id = m.tenant_id WHERE NOT t.moving AND m.state = 'copying'"); n != 1 {
+		t.Error("the home does not know of the move that is half rolled back, or its tenant is closed")
+	}
+	if err := RollBack(t.Context(), p.Move); err != nil {
+		t.Fatal(err)
+	}
+	p.nothingLeft("after the rollback")
+	for i := range p.admin {
+		if n := p.count(i, "SELECT count(*) FROM tenant_moves"); n != 0 {
+			t.Errorf("home %d still knows the move", i)
+		}
+	}
+	if n := p.count(1, "SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM deliveries)"); n != 0 {
+		t.Errorf("%d copied rows are left", n)
+	}
+}
+
+// If the database of the other home is lost, a move ends without it, and the log is kept no longer. A tenant that has
+// come to the other home stays there.
+func TestAMoveToALostHomeIsRolledBackWithoutIt(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	lost := p.Move
+	lost.To = ""
+	if err := RollBack(t.Context(), lost); !fault.Is(err, fault.ErrNotFound.Code) {
+		t.Errorf("no move: %v", err)
+	}
+	p.interrupt("copying the last changes", func() {})
+	if err := RollBack(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	for what, query := range map[string]string{
+		"slots":        "SELECT count(*) FROM pg_replication_slots WHERE database = current_database()",
+		"publications": "SELECT count(*) FROM pg_publication",
+		"triggers":     "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'move\\_%'",
+		"moves":        "SELECT count(*) FROM tenant_moves",
+		"closed":       "SELECT count(*) FROM tenants WHERE moving",
+	} {
+		if n := p.count(0, query); n != 0 {
+			t.Errorf("%d %s are left", n, what)
+		}
+	}
+	if err := RollBack(t.Context(), p.Move); err != nil { // the other home was not lost
+		t.Fatal(err)
+	}
+	p.nothingLeft("in both homes")
+	if _, err := Run(t.Context(), p.Move); err != nil {
+		t.Fatal(err)
+	}
+	if err := RollBack(t.Context(), lost); !fault.Is(err, "move_done") {
+		t.Errorf("a tenant that has moved was taken back: %v", err)
+	}
 }

@@ -1049,6 +1049,7 @@ type TenantMove struct {
 	ClosedAt  *time.Time
 	DoneAt    *time.Time
 	LinkKey   []byte
+	StoppedAt *time.Time
 }
 
 type TenantMoveMark struct {

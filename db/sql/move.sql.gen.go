@@ -139,18 +139,6 @@ func (q *Queries) MarkMove(ctx context.Context, tenantID id.UUID) (int64, error)
 	return n, err
 }
 
-const MoveClosedAt = `-- name: MoveClosedAt :one
-SELECT closed_at FROM tenant_moves WHERE tenant_id = $1 AND state = 'closed'
-`
-
-// No row: the move was finished before.
-func (q *Queries) MoveClosedAt(ctx context.Context, tenantID id.UUID) (*time.Time, error) {
-	row := q.db.QueryRow(ctx, MoveClosedAt, tenantID)
-	var closed_at *time.Time
-	err := row.Scan(&closed_at)
-	return closed_at, err
-}
-
 const MoveColumns = `-- name: MoveColumns :many
 
 SELECT c.relname::text AS name, string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)::text AS columns
@@ -288,18 +276,6 @@ func (q *Queries) MoveState(ctx context.Context, arg MoveStateParams) (string, e
 	return state, err
 }
 
-const MoveStored = `-- name: MoveStored :one
-SELECT EXISTS (SELECT FROM history_days WHERE tenant_id = $1 AND state <> 'back') AS stored
-`
-
-// Whether days of the tenant's history are in storage.
-func (q *Queries) MoveStored(ctx context.Context, tenantID id.UUID) (bool, error) {
-	row := q.db.QueryRow(ctx, MoveStored, tenantID)
-	var stored bool
-	err := row.Scan(&stored)
-	return stored, err
-}
-
 const MoveSubscription = `-- name: MoveSubscription :one
 SELECT s.oid::bigint AS id, (SELECT count(*) FROM pg_catalog.pg_subscription_rel r WHERE r.srsubid = s.oid) AS tables,
 	(SELECT count(*) FROM pg_catalog.pg_subscription_rel r WHERE r.srsubid = s.oid AND r.srsubstate = 'r') AS copied,
@@ -352,14 +328,23 @@ func (q *Queries) MoveTarget(ctx context.Context) (MoveTargetRow, error) {
 }
 
 const MoveTenant = `-- name: MoveTenant :one
-SELECT external_id FROM tenants WHERE id = $1 AND state <> 'deleted'
+SELECT t.external_id, EXISTS (SELECT FROM large_payloads l WHERE l.tenant_id = t.id) AS large,
+	EXISTS (SELECT FROM history_days h WHERE h.tenant_id = t.id AND h.state <> 'back') AS stored
+FROM tenants t WHERE t.id = $1 AND t.state <> 'deleted'
 `
 
-func (q *Queries) MoveTenant(ctx context.Context, argID id.UUID) (*string, error) {
+type MoveTenantRow struct {
+	ExternalID *string
+	Large      bool
+	Stored     bool
+}
+
+// Whether it has what belongs to this home: data of events in object storage, and days of its history there.
+func (q *Queries) MoveTenant(ctx context.Context, argID id.UUID) (MoveTenantRow, error) {
 	row := q.db.QueryRow(ctx, MoveTenant, argID)
-	var external_id *string
-	err := row.Scan(&external_id)
-	return external_id, err
+	var i MoveTenantRow
+	err := row.Scan(&i.ExternalID, &i.Large, &i.Stored)
+	return i, err
 }
 
 const MoveUnfolded = `-- name: MoveUnfolded :one
@@ -373,6 +358,21 @@ func (q *Queries) MoveUnfolded(ctx context.Context, tenantID id.UUID) (bool, err
 	var unfolded bool
 	err := row.Scan(&unfolded)
 	return unfolded, err
+}
+
+const NoteStoppedMoves = `-- name: NoteStoppedMoves :exec
+UPDATE tenant_moves m SET stopped_at = CASE WHEN m.stopped_at IS NULL THEN $1::timestamptz END
+FROM (SELECT u.tenant_id, EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 1
+		AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
+		AND (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended(u.tenant_id::text, 19)) AS runs
+	FROM tenant_moves u WHERE u.state <> 'done') x
+WHERE m.tenant_id = x.tenant_id AND (m.stopped_at IS NULL) <> x.runs
+`
+
+// Notes since when no command runs a move: it holds a lock for as long as it runs (TryMoverLock).
+func (q *Queries) NoteStoppedMoves(ctx context.Context, at time.Time) error {
+	_, err := q.db.Exec(ctx, NoteStoppedMoves, at)
+	return err
 }
 
 const OpenMovingTenant = `-- name: OpenMovingTenant :exec
@@ -413,6 +413,16 @@ WHERE m.tenant_id = $1 AND l.endpoint_id = ANY (m.open_lanes) AND NOT l.deleted 
 
 func (q *Queries) ReleaseMoveLanes(ctx context.Context, tenantID id.UUID) error {
 	_, err := q.db.Exec(ctx, ReleaseMoveLanes, tenantID)
+	return err
+}
+
+const ReopenMove = `-- name: ReopenMove :exec
+UPDATE tenant_moves SET state = 'copying', open_lanes = '{}', closed_at = NULL WHERE tenant_id = $1
+`
+
+// The tenant works again, and what was copied is still to be deleted.
+func (q *Queries) ReopenMove(ctx context.Context, tenantID id.UUID) error {
+	_, err := q.db.Exec(ctx, ReopenMove, tenantID)
 	return err
 }
 
@@ -462,4 +472,52 @@ func (q *Queries) TryMoverLock(ctx context.Context, tenantID id.UUID) (bool, err
 	var locked bool
 	err := row.Scan(&locked)
 	return locked, err
+}
+
+const UnfinishedMoves = `-- name: UnfinishedMoves :many
+SELECT m.tenant_id, coalesce(t.name, '')::text AS name, m.direction, m.home, (m.state <> 'copying')::boolean AS closed, m.started_at, m.stopped_at,
+	coalesce((SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn) FROM pg_catalog.pg_replication_slots s
+		WHERE s.database = current_database() AND s.slot_name = 'posthorn_move_' || replace(m.tenant_id::text, '-', '')), 0)::bigint AS kept_log
+FROM tenant_moves m LEFT JOIN tenants t ON t.id = m.tenant_id WHERE m.state <> 'done' ORDER BY m.started_at LIMIT 100
+`
+
+type UnfinishedMovesRow struct {
+	TenantID  id.UUID
+	Name      string
+	Direction string
+	Home      string
+	Closed    bool
+	StartedAt time.Time
+	StoppedAt *time.Time
+	KeptLog   int64
+}
+
+// Moves that have not come to their end, with how much of the log this server keeps for each.
+func (q *Queries) UnfinishedMoves(ctx context.Context) ([]UnfinishedMovesRow, error) {
+	rows, err := q.db.Query(ctx, UnfinishedMoves)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []UnfinishedMovesRow{}
+	for rows.Next() {
+		var i UnfinishedMovesRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.Name,
+			&i.Direction,
+			&i.Home,
+			&i.Closed,
+			&i.StartedAt,
+			&i.StoppedAt,
+			&i.KeptLog,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

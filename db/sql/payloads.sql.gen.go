@@ -77,17 +77,6 @@ func (q *Queries) ForgetLargePayloads(ctx context.Context, tenants []id.UUID, ev
 	return err
 }
 
-const HasLargePayloads = `-- name: HasLargePayloads :one
-SELECT EXISTS (SELECT FROM large_payloads WHERE tenant_id = $1)
-`
-
-func (q *Queries) HasLargePayloads(ctx context.Context, tenantID id.UUID) (bool, error) {
-	row := q.db.QueryRow(ctx, HasLargePayloads, tenantID)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
-}
-
 const InsertLargePayload = `-- name: InsertLargePayload :exec
 
 INSERT INTO large_payloads (tenant_id, event_id, created_at, check_at) VALUES ($1, $2, $3, now() + interval '1 hour')

@@ -14,6 +14,7 @@ import (
 type Home struct {
 	Name string
 	URL  *url.URL // without a path
+	Key  string   // a platform key of that home, with which its numbers are read; empty: they are not
 }
 
 // Rule says what ValidName asks for.

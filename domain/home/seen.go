@@ -21,7 +21,20 @@ type Seen struct {
 	Since   time.Time // since when, as far as the process knows
 	Release string    // the last known
 	SeenAt  time.Time // when it responded last; zero: never
+	Numbers Numbers
+	Known   bool      // Numbers have been read
+	AskedAt time.Time // when they were asked for last; zero: never
+	Fault   string    // why that failed; empty: it did not
 	doubted bool
+}
+
+// Numbers are what the API of a home tells operators of it.
+type Numbers struct {
+	Tenants     int64    `json:"tenants"`
+	Waiting     int64    `json:"waiting"` // deliveries
+	DeadLetters int64    `json:"dead_letters"`
+	Workers     int64    `json:"workers"`
+	Findings    []string `json:"findings"` // what needs an operator there
 }
 
 // After is what a process knows of a home once it has asked it again, at a time. One bad response of an operational

@@ -34,6 +34,7 @@ var alertRules = []alertRule{
 	{Discrepancy, health.Critical, "The books differ from the deliveries", "/console/books", true, calmFor},
 	{LateTenant, health.Critical, "Deliveries of a tenant are overdue", "/console/queue", true, calmSweep},
 	{ProxyFails, health.Critical, "An egress proxy fails", "/console/egress", true, calmFor},
+	{MoveStopped, health.Critical, "A move of a tenant has stopped", "/console/homes", true, calmFor},
 	{WorkerLost, health.Warned, "A worker stopped without signing off", "/console/queue", false, calmFor},
 	{DownHost, health.Warned, "A host is down for several tenants", "/console/health", false, calmFor},
 	{Disabled, health.Warned, "An endpoint was disabled", "/console/deliveries", true, 0},
@@ -107,6 +108,8 @@ func AlertsOf(f Facts, found []Finding) []Alert {
 		switch x.Kind {
 		case ProxyFails:
 			a.Key = f.Proxies[x.At]
+		case MoveStopped:
+			a.Key, a.Tenant = f.Moves[x.At].Tenant, f.Moves[x.At].Tenant
 		case DownHost:
 			a.Key = f.Hosts[x.At].Name
 		case Noisy:

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"posthorn/domain/home"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 	"posthorn/domain/words"
@@ -18,6 +19,7 @@ func everything() Facts {
 		Proxies:       []string{"p1:3128", "p2:3128"},
 		Late:          []Waiting{{"Acme", time.Hour}},
 		Hosts:         []Host{{Name: "well", Tenants: 3, Active: 3}, {Name: "down", Tenants: 2, Active: 4, BreakersOpen: 4}},
+		Moves:         []home.Move{{Tenant: "ten_2", Name: "Initech", Home: "eu2"}},
 		Loads:         []Load{{Tenant: "Umbrella"}, {Tenant: "Acme", ID: "ten_1", Queue: 1, Ready: 9999}},
 		Rejected:      1,
 		Mails:         2,
@@ -35,7 +37,7 @@ func TestEachFindingIsAnAlertOfItsCause(t *testing.T) {
 		}
 	}
 	want := map[Kind]string{
-		Discrepancy: "", ProxyFails: "p1:3128,p2:3128", WorkerLost: "", DownHost: "down", Noisy: "ten_1", Rejected: "", Mails: "",
+		Discrepancy: "", ProxyFails: "p1:3128,p2:3128", MoveStopped: "ten_2", WorkerLost: "", DownHost: "down", Noisy: "ten_1", Rejected: "", Mails: "",
 	}
 	for k, keys := range want {
 		if list, ok := got[k]; !ok || strings.Join(list, ",") != keys {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"posthorn/domain/health"
+	"posthorn/domain/home"
 )
 
 // The bounds from which on something is worth a word.
@@ -34,6 +35,7 @@ const (
 	Discrepancy Kind = "books_differ"
 	ProxyFails  Kind = "egress_proxy_failing"
 	LateTenant  Kind = "deliveries_overdue"
+	MoveStopped Kind = "move_stopped"
 	WorkerLost  Kind = "worker_lost"
 	DownHost    Kind = "host_down"
 	Disabled    Kind = "endpoint_disabled" // told by mail and to channels; the overview lists endpoints elsewhere
@@ -49,6 +51,7 @@ type Facts struct {
 	Discrepancies int64    // deliveries
 	Proxies       []string // the addresses of egress proxies that fail
 	Late          []Waiting
+	Moves         []home.Move // overdue ones
 	Hosts         []Host
 	Loads         []Load
 	Rejected      int64 // events that were emitted in SQL and could not be stored
@@ -175,6 +178,9 @@ func Find(f Facts, many func(n int64, one, many string) string) []Finding {
 		}
 		title += " are overdue: the oldest has been due for " + many(minutes(f.Late[i].For))
 		add(LateTenant, health.Critical, i, title+".", "Neither its endpoint nor a person keeps it. Check the worker that owns its lane (below), and which tenants fill the workers.")
+	}
+	for i, m := range f.Moves {
+		add(MoveStopped, health.Critical, i, m.Title(), m.Action())
 	}
 	if f.WorkersLost > 0 {
 		title := many(f.WorkersLost, "worker", "workers") + " stopped without signing off."

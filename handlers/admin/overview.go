@@ -81,6 +81,8 @@ func findingLinks(f incidents.Finding, v console.OverviewView) []components.Link
 		return []components.LinkProps{link("Books", Root+"/books")}
 	case incidents.ProxyFails:
 		return []components.LinkProps{link("Egress proxies", egressPath)}
+	case incidents.MoveStopped:
+		return []components.LinkProps{link("Homes", Root+"/homes")}
 	case incidents.LateTenant:
 		return []components.LinkProps{link("Open tenant", v.Oldest[f.At].Path), queue}
 	case incidents.DownHost:

@@ -9,6 +9,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
+	"posthorn/db/endpoints"
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
@@ -125,6 +126,23 @@ func idOrNull(kind id.Kind, of id.UUID) nullable.Nullable[string] {
 		return nullable.NewNullNullable[string]()
 	}
 	return nullable.NewNullableWithValue(kind.Format(of))
+}
+
+func (a *api) getPlatformOverview(c *handlers.Call) error {
+	if _, err := c.Page(handlers.List{Name: "platform-overview", Whole: true}); err != nil {
+		return err
+	}
+	n, err := endpoints.ReadNumbers(c.Ctx(), a.DB, a.Now())
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, PlatformOverview{
+		Tenants:     n.Tenants,
+		Waiting:     n.Waiting,
+		DeadLetters: n.DeadLetters,
+		Workers:     n.Workers,
+		Findings:    n.Findings,
+	})
 }
 
 // alertsListed is how many of the platform's alerts a response has.

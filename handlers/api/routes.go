@@ -340,6 +340,7 @@ func (a *api) platformRoutes() []handlers.Route {
 	return []handlers.Route{
 		route("GET", "/platform", access.TenantsWrite, a.getPlatform),
 		route("PATCH", "/platform", access.TenantsWrite, a.updatePlatform),
+		route("GET", "/platform/overview", access.WebhooksRead, a.getPlatformOverview),
 		route("GET", "/platform/pauses", access.TenantsWrite, a.listPauses),
 		route("POST", "/platform/pauses", access.TenantsWrite, a.pauseDispatch),
 		route("POST", "/platform/pauses/:pause_id/resume", access.TenantsWrite, a.resumeDispatch),

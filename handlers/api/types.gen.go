@@ -5174,6 +5174,24 @@ type PlatformAlertList struct {
 	Data []PlatformAlert `json:"data"`
 }
 
+// PlatformOverview defines model for PlatformOverview.
+type PlatformOverview struct {
+	// Tenants Tenants that are not deleted
+	Tenants int64 `json:"tenants"`
+
+	// Waiting Waiting deliveries of all tenants; counted up to 200,000
+	Waiting int64 `json:"waiting"`
+
+	// DeadLetters Dead letters of all tenants; counted up to 100,000
+	DeadLetters int64 `json:"dead_letters"`
+
+	// Workers Live workers
+	Workers int64 `json:"workers"`
+
+	// Findings What needs an operator, the worst first; empty if nothing does
+	Findings []string `json:"findings"`
+}
+
 // PlatformPatch defines model for PlatformPatch.
 type PlatformPatch struct {
 	// HealthPolicy The fields to change. Null restores the default.

@@ -1,6 +1,7 @@
 package homes
 
 import (
+	"context"
 	"crypto/sha256"
 	"io"
 	"log"
@@ -9,11 +10,10 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"posthorn/db/accounts"
-	"posthorn/db/seal"
-	"posthorn/domain/delivery"
 	"posthorn/domain/home"
 	"posthorn/domain/httpsig"
 	"posthorn/domain/id"
@@ -46,11 +46,8 @@ func classify(r *http.Request) (s subject) {
 			return s
 		}
 	}
-	if rest, ok := strings.CutPrefix(path, delivery.LinkPath); ok {
-		text, _ := seal.ReadToken(segment(rest)) // the tenant's home checks the signature
-		if l, ok := delivery.ParseLink(text); ok {
-			s.tenant = id.Tenant.Format(l.Tenant)
-		}
+	if tenant, ok := accounts.LinkTenant(path); ok {
+		s.tenant = id.Tenant.Format(tenant) // its home checks the signature
 		return s
 	}
 	switch first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); {
@@ -59,8 +56,6 @@ func classify(r *http.Request) (s subject) {
 	case first == "t" || first == "sso" || first == "shared":
 		s.people, s.tenant = true, segment(rest)
 		s.page = "/t/" + s.tenant
-	case first == "unsubscribe":
-		s.tenant = accounts.UnsubscribedTenant(segment(rest))
 	case strings.HasPrefix(path, inbox.Path):
 		s.token = segment(strings.TrimPrefix(path, inbox.Path))
 	case first == "portal" || first == "invitations":
@@ -81,8 +76,8 @@ func segment(path string) string {
 // Time limits between homes.
 const (
 	dialWithin  = 2 * time.Second
-	emitWithin  = 6 * time.Second   // until the response to an emission starts: the other home's own limit is 5 s
-	anyWithin   = 100 * time.Second // the same for all others: the slowest test inbox takes 35 s, an import a minute
+	emitWithin  = 6 * time.Second   // for the response to an emission: the other home's own limit is 5 s
+	anyWithin   = 100 * time.Second // until all others start: the slowest test inbox takes 35 s, an import a minute
 	writeWithin = 90 * time.Second  // bounds how slowly a client reads, as for requests that are served here
 )
 
@@ -97,25 +92,21 @@ const (
 // peer is another home.
 type peer struct {
 	home.Home
-	emit, any       *http.Transport
+	transport       *http.Transport
 	keys, anonymous *handlers.Shares
 }
 
 func newPeer(h home.Home) *peer {
-	transport := func(header time.Duration) *http.Transport {
-		return &http.Transport{
+	return &peer{
+		Home: h,
+		transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: dialWithin, KeepAlive: 15 * time.Second}).DialContext,
 			MaxIdleConnsPerHost:   maxOfKeys,
 			IdleConnTimeout:       60 * time.Second,
-			ResponseHeaderTimeout: header,
+			ResponseHeaderTimeout: anyWithin,
 			DisableCompression:    true,
 			TLSHandshakeTimeout:   dialWithin,
-		}
-	}
-	return &peer{
-		Home:      h,
-		emit:      transport(emitWithin),
-		any:       transport(anyWithin),
+		},
 		keys:      handlers.NewShares(handlers.Share{Limit: maxOfKeys, Err: errDown}, handlers.Share{Limit: maxOfKey, Err: errDown}),
 		anonymous: handlers.NewShares(handlers.Share{Limit: maxAnonymous, Err: errDown}, handlers.Share{Limit: maxOfHost, Err: handlers.ErrNetwork}),
 	}
@@ -143,28 +134,21 @@ func (r *Router) forward(w http.ResponseWriter, req *http.Request, to *peer, s s
 		r.Refuse(w, req, err)
 		return
 	}
-	held := true
-	leave := func() {
-		if held {
-			slots.Release(who, 1)
-		}
-		held = false
-	}
+	leave := sync.OnceFunc(func() { slots.Release(who, 1) })
 	defer leave()
 	at := *req.URL
-	rest, link := strings.CutPrefix(at.Path, "/unsubscribe/")
+	_, link := accounts.LinkTenant(at.Path)
 	if link {
-		at.Path, at.RawPath = "/unsubscribe/"+accounts.ForwardedLink(req.Context(), r.DB, r.Ring, rest), ""
+		at.Path, at.RawPath = accounts.ForwardedLink(req.Context(), r.DB, r.Ring, at.Path), ""
 	}
-	if rest, ok := strings.CutPrefix(at.Path, delivery.LinkPath); ok {
-		at.Path, at.RawPath, link = delivery.LinkPath+accounts.ForwardedEventLink(req.Context(), r.DB, r.Ring, rest), "", true
-	}
-	transport := to.any
+	ctx := req.Context()
 	if req.Method == http.MethodPost && (strings.HasSuffix(at.Path, "/events") || strings.HasSuffix(at.Path, "/events/batch")) {
-		transport = to.emit
+		var end context.CancelFunc
+		ctx, end = context.WithTimeout(ctx, emitWithin)
+		defer end()
 	}
 	proxy := &httputil.ReverseProxy{
-		Transport: transport,
+		Transport: to.transport,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			at.Scheme, at.Host = to.URL.Scheme, to.URL.Host
 			p.Out.URL, p.Out.Host = &at, to.URL.Host
@@ -182,8 +166,8 @@ func (r *Router) forward(w http.ResponseWriter, req *http.Request, to *peer, s s
 			w.Header().Del(homeHeader) // the response has its own
 			return nil
 		},
-		ErrorHandler: func(w http.ResponseWriter, req *http.Request, err error) {
-			if req.Context().Err() == nil {
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			if req.Context().Err() == nil { // the client still waits
 				r.Log.Warn("request not forwarded to another home", "home", to.Name, "error", err)
 			}
 			r.Refuse(w, req, errDown)
@@ -193,7 +177,7 @@ func (r *Router) forward(w http.ResponseWriter, req *http.Request, to *peer, s s
 	out := &deadlines{ResponseWriter: w, connection: http.NewResponseController(w)}
 	// The response can be a stream. What can't set a deadline is no connection, as in tests.
 	_ = out.connection.SetReadDeadline(time.Time{})
-	proxy.ServeHTTP(out, req)
+	proxy.ServeHTTP(out, req.WithContext(ctx))
 }
 
 // deadlines sets a deadline for each write of a response: a stream has no end, and a response that is not read must

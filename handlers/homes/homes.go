@@ -56,6 +56,9 @@ const (
 	movedEvery = 250 * time.Millisecond
 	askEvery   = 20 // times movedEvery
 	askWithin  = 2 * time.Second
+	// numbersEvery is how old the numbers of another home can be: each read counts its waiting deliveries.
+	numbersEvery = time.Minute
+	mostRead     = 64 << 10 // of a response of another home
 )
 
 // New creates a Router.
@@ -158,6 +161,7 @@ func (r *Router) ask(ctx context.Context) {
 	for i, before := range r.Known() {
 		all.Go(func() {
 			state, release := r.state(ctx, before.Home, before.Here)
+			before := r.numbers(ctx, before, state)
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			after := before.After(state, release, r.Now())
@@ -174,23 +178,49 @@ func (r *Router) state(ctx context.Context, h home.Home, here bool) (state home.
 		ready, release := r.Ready(ctx)
 		return map[bool]home.State{true: home.Operational, false: home.NotReady}[ready], release
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.URL.String()+"/readyz", http.NoBody)
-	if err != nil {
-		return home.Down, ""
-	}
-	res, err := r.others[h.Name].any.RoundTrip(req)
-	if err != nil {
-		return home.Down, ""
-	}
-	defer func() { _ = res.Body.Close() }()
 	var said struct{ Status, Home, Version string }
-	if json.NewDecoder(io.LimitReader(res.Body, 16<<10)).Decode(&said) != nil || said.Home != h.Name {
+	if _, err := r.read(ctx, h, "/readyz", &said); err != nil || said.Home != h.Name {
 		return home.Down, "" // whatever responds there is not this home
 	}
 	if said.Status != "ready" {
 		return home.NotReady, said.Version
 	}
 	return home.Operational, said.Version
+}
+
+// numbers reads what the API of another home tells operators of it, if it works and its platform key is known.
+func (r *Router) numbers(ctx context.Context, s home.Seen, state home.State) home.Seen {
+	if s.Here || s.Key == "" || state != home.Operational || r.Now().Sub(s.AskedAt) < numbersEvery {
+		return s
+	}
+	s.AskedAt = r.Now()
+	var read home.Numbers
+	switch status, err := r.read(ctx, s.Home, "/api/v1/platform/overview", &read); {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		s.Fault = "It rejects the key in POSTHORN_HOME_KEYS."
+	case err != nil || status != http.StatusOK:
+		s.Fault = "It did not respond with its numbers."
+	default:
+		s.Numbers, s.Known, s.Fault = read, true, ""
+	}
+	return s
+}
+
+// read reads a JSON response of another home.
+func (r *Router) read(ctx context.Context, h home.Home, path string, into any) (status int, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.URL.String()+path, http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	if path != "/readyz" {
+		req.Header.Set("Authorization", "Bearer "+h.Key)
+	}
+	res, err := r.others[h.Name].transport.RoundTrip(req) // follows no redirect
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	return res.StatusCode, json.NewDecoder(io.LimitReader(res.Body, mostRead)).Decode(into)
 }
 
 // Known returns what this process knows of the homes, this one first.

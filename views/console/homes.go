@@ -2,6 +2,7 @@ package console
 
 import (
 	"posthorn/domain/home"
+	"posthorn/domain/words"
 	"posthorn/views/layout"
 )
 
@@ -10,6 +11,7 @@ type HomesView struct {
 	Shell layout.Shell
 	Alone bool // the installation has no homes
 	Homes []HomeLine
+	Moves []home.Move // that are not finished
 }
 
 // HomeLine is one home.
@@ -24,6 +26,33 @@ func (h HomeLine) release() string {
 		return "–"
 	}
 	return h.Release
+}
+
+type homeNumber struct{ label, text string }
+
+// numbers are the home's, each a dash if they are not known.
+func (h HomeLine) numbers() []homeNumber {
+	n := h.Numbers
+	all := []homeNumber{
+		{"Tenants", words.Number(n.Tenants)},
+		{"Waiting", words.Number(n.Waiting)},
+		{"Dead letters", words.Number(n.DeadLetters)},
+		{"Workers", words.Number(n.Workers)},
+	}
+	for i := range all {
+		if !h.Known {
+			all[i].text = "–"
+		}
+	}
+	return all
+}
+
+// findings are what needs an operator in another home.
+func (h HomeLine) findings() []string {
+	if h.Here {
+		return nil // on the overview
+	}
+	return h.Numbers.Findings
 }
 
 // differ reports whether homes run different versions.

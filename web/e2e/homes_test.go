@@ -258,6 +258,67 @@ func (h hits) underWay(w *world) {
 	}
 }
 
+// TestABrokenOffMoveIsToldAndEnds kills the mover in the last step, when the tenant is closed, and starts it no more.
+// The workers tell the operators, and the command that the alert names ends the move: the tenant works as before, and
+// no slot, publication or subscription is left that keeps the log of a server.
+func TestABrokenOffMoveIsToldAndEnds(t *testing.T) {
+	t.Parallel()
+	h := newTwoHomes(t)
+	h.endpoint("/one", settings{"max_in_flight": 20})
+	h.emitAll([]emission{event("order.completed", 1)}, 1, 1)
+	var said bytes.Buffer
+	cmd := h.mover(&said)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait()
+	}()
+	eventually(t, patience, "the move closes the tenant", func() bool { return h.reached(6) })
+	_ = cmd.Process.Kill()
+	<-ended
+	if h.moved() {
+		t.Fatal("the move ended before it was killed")
+	}
+	replication := func(w *world) int {
+		return w.ask(`SELECT (SELECT count(*) FROM pg_replication_slots WHERE database = current_database()) + (SELECT count(*) FROM pg_publication)
+			+ (SELECT count(*) FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid WHERE d.datname = current_database())`)
+	}
+	if replication(h.world) == 0 {
+		t.Fatal("the killed move has left nothing that could keep the log")
+	}
+	type alert struct{ Kind, Status, Title, Message string }
+	var alerts []alert
+	eventually(t, 6*time.Minute, "the operators are told", func() bool {
+		command(t, h.environ, h.at, &alerts, "platform", "alerts", "--json")
+		return slices.ContainsFunc(alerts, func(a alert) bool { return a.Kind == "move_stopped" })
+	})
+	told := alerts[slices.IndexFunc(alerts, func(a alert) bool { return a.Kind == "move_stopped" })]
+	for _, want := range []string{"accepts no events", "posthorn tenant move " + h.tenant + " --to eu2", "--rollback"} {
+		if !strings.Contains(told.Title+told.Message, want) {
+			t.Errorf("the alert lacks %q: %+v", want, told)
+		}
+	}
+	rollback := h.at.command(binary, "tenant", "move", h.tenant, "--to", "eu2", "--rollback")
+	rollback.Env = append([]string{"PATH=" + os.Getenv("PATH")}, h.moveEnviron()...)
+	if out, err := rollback.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for i, w := range []*world{h.world, h.second} {
+		if n := replication(w) + w.ask("SELECT count(*) FROM tenant_moves"); n != 0 {
+			t.Errorf("home %d: %d slots, publications, subscriptions and moves are left", i, n)
+		}
+	}
+	if n := h.second.ask("SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM deliveries)"); n != 0 {
+		t.Errorf("%d copied rows are left", n)
+	}
+	h.emitAll([]emission{event("order.completed", 2)}, 1, 1)
+	h.settled(2, patience)
+	h.receiver.expectOnce(h.acknowledgements(), everyPath("/one"))
+}
+
 // TestAMoveSurvivesItsDatabaseServers kills PostgreSQL of the home that a tenant leaves, or of the one that it comes
 // to, again and again during a move under load, and then that of its new home while the other passes its events on.
 // Nothing is lost, nothing comes twice, events are rejected with 503 and Retry-After, and accepted again unaided.
