@@ -1560,7 +1560,7 @@ type ShareHistoryOfParams struct {
 	Events   []id.UUID
 }
 
-// The days that can have events, or replays of them, in storage. They stay where they are for the rest of the transaction.
+// The days that can have events, or replays of them, in storage. They stay where they are until the transaction ends.
 func (q *Queries) ShareHistoryOf(ctx context.Context, arg ShareHistoryOfParams) ([]time.Time, error) {
 	rows, err := q.db.Query(ctx, ShareHistoryOf,
 		arg.TenantID,
