@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-var codeLike = regexp.MustCompile(`^[a-z]+(_[a-z0-9]+)*$`)
+var codeLike = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 
 // notOfTheAPI are folders and files whose errors appear on a terminal, in logs, or in users' own programs, and never
 // in a response of the API.

@@ -63,6 +63,9 @@ func (c *Call) keepTyped() {
 	}
 }
 
+// isSecret reports whether what is typed into a form's field of a name is shown to nobody.
+func isSecret(name string) bool { return secretFields[name] || endpoint.IsConnectionSecret(name) }
+
 // again is the button that sends a form again whose page failed for a moment, so that nothing has to be typed twice. A
 // form with a secret gets none: its page would hold the secret.
 func (c *Call) again(status int) *layout.Act {
@@ -73,7 +76,7 @@ func (c *Call) again(status int) *layout.Act {
 	act := &layout.Act{Action: c.Request.URL.RequestURI(), Label: "Send again"}
 	for _, name := range sortedNames(form) {
 		for _, value := range form[name] {
-			if secretFields[name] && value != "" {
+			if isSecret(name) && value != "" {
 				return nil
 			}
 			act.Again = append(act.Again, layout.Typed{Name: name, Value: value})
@@ -102,7 +105,7 @@ func (c *Call) readTyped() []layout.Typed {
 	form, _ := c.sent()
 	var out []layout.Typed
 	for _, name := range sortedNames(form) {
-		if secretFields[name] || endpoint.IsConnectionSecret(name) || form.Get(name) == "" || len(out) == maxTyped {
+		if isSecret(name) || form.Get(name) == "" || len(out) == maxTyped {
 			continue
 		}
 		out = append(out, layout.Typed{Name: name, Value: shortenTo(maxTypedValue, form.Get(name))})

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"posthorn/domain/endpoint"
 )
 
 // What a form's sender typed is shown to them again, and a password is shown to nobody.
@@ -29,11 +31,18 @@ func TestFieldsOfPasswordsAreSecret(t *testing.T) {
 		}
 	}
 	for name := range found {
-		if !secretFields[name] {
+		if !isSecret(name) {
 			t.Errorf("what is typed into %q is shown", name)
 		}
 	}
-	if len(found) < 4 {
+	for _, name := range []string{"sasl_password", "password", "secret_access_key"} { // fields of a table (domain/endpoint/connection.go)
+		for _, kind := range []string{"kafka", "rabbitmq", "sqs", "s3"} {
+			if form := kind + "_" + name; endpoint.IsConnectionSecret(form) {
+				found[form] = true
+			}
+		}
+	}
+	if len(found) < 7 {
 		t.Errorf("only %d fields were found", len(found))
 	}
 }

@@ -29,7 +29,7 @@ FROM pg_catalog.pg_roles r, pg_catalog.pg_class c WHERE r.rolname = current_user
 SELECT count(*) FROM pg_catalog.pg_replication_slots WHERE database = current_database() AND slot_name LIKE @name::text;
 
 -- name: DropMoveSlots :exec
--- Ends who uses them, and fails (55006) if one is still in use.
+-- Ends who uses them, and fails if one is still in use (55006), or was dropped by who used it in between (42704).
 SELECT CASE WHEN active_pid IS NOT NULL THEN pg_terminate_backend(active_pid) END, pg_drop_replication_slot(slot_name)
 FROM pg_catalog.pg_replication_slots WHERE database = current_database() AND slot_name LIKE @name::text;
 

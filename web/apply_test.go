@@ -215,7 +215,7 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 	text := whole(t)
 	d := newApplyDesk(t, wholeEnviron(t)...)
 	dry := d.apply(text, "--dry-run")
-	if again := d.apply(text, "--dry-run"); len(dry.Changes) != 16 || again.String() != dry.String() || dry.Applied {
+	if again := d.apply(text, "--dry-run"); len(dry.Changes) != 17 || again.String() != dry.String() || dry.Applied {
 		t.Errorf("a dry run did something, or less than all: %v", dry)
 	}
 	secrets := filepath.Join(t.TempDir(), "secrets")
@@ -225,7 +225,7 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 		t.Errorf("planned\n%v\nand did\n%v", dry, first)
 	}
 	made, err := os.ReadFile(secrets)
-	if err != nil || strings.Count(string(made), "\n") != 5 || !strings.Contains(string(made), `"phk_`) ||
+	if err != nil || strings.Count(string(made), "\n") != 6 || !strings.Contains(string(made), `"phk_`) ||
 		!strings.Contains(string(made), "whsec_") {
 		t.Errorf("secrets that were made: %s, %v", made, err)
 	}
@@ -269,10 +269,10 @@ func TestExportAndApplyReproduceAnInstallation(t *testing.T) {
 			environ = append(environ, name+"="+map[bool]string{
 				true:  "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
 				false: "a-value-of-the-right-length-0123456789",
-			}[strings.Contains(name, "EXPORTED") || strings.Contains(name, "TOPIC_SECRET") || strings.Contains(name, "EXCHANGE_SECRET") || strings.HasSuffix(name, "QUEUE_SECRET") || strings.Contains(name, "API_SECRET") || strings.Contains(name, "ALSO")])
+			}[strings.Contains(name, "EXPORTED") || strings.Contains(name, "TOPIC_SECRET") || strings.Contains(name, "EXCHANGE_SECRET") || strings.HasSuffix(name, "BUCKET_SECRET") || strings.HasSuffix(name, "QUEUE_SECRET") || strings.Contains(name, "API_SECRET") || strings.Contains(name, "ALSO")])
 		}
 	}
-	if len(environ) != 15 {
+	if len(environ) != 17 {
 		t.Errorf("%d variables: %v", len(environ), environ)
 	}
 	to := newApplyDesk(t, environ...)
@@ -452,7 +452,7 @@ func TestOnlyPruneDeletes(t *testing.T) {
 	}
 	p := d.apply(less, "--prune")
 	want := "delete key producer (events:read, events:write)\ndelete member bob@example.com\n" +
-		"delete endpoint customer-1/api\ndelete endpoint customer-1/exchange\ndelete endpoint customer-1/github\ndelete endpoint customer-1/inbox\ndelete endpoint customer-1/main\ndelete endpoint customer-1/queue\ndelete endpoint customer-1/topic"
+		"delete endpoint customer-1/api\ndelete endpoint customer-1/bucket\ndelete endpoint customer-1/exchange\ndelete endpoint customer-1/github\ndelete endpoint customer-1/inbox\ndelete endpoint customer-1/main\ndelete endpoint customer-1/queue\ndelete endpoint customer-1/topic"
 	if p.String() != want {
 		t.Errorf("with --prune:\n%v", p)
 	}

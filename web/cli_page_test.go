@@ -28,6 +28,9 @@ func TestTheCommandsOfThePageAreOnesThatThereAre(t *testing.T) {
 		for line := range strings.Lines(block[1]) {
 			line, _, _ = strings.Cut(strings.TrimSpace(line), "  #")
 			words := word.FindAllString(line, -1)
+			if len(words) > 0 && (words[0] == "mkdir" || words[0] == "bin/versitygw") { // a server to try a command with
+				continue
+			}
 			if len(words) == 0 || words[0] != "posthorn" {
 				t.Errorf("not a command that this test can read: %s", line)
 				continue

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -186,6 +187,7 @@ func TestAStoredEventIsExpungedInPlace(t *testing.T) {
 	<-arrived
 	near := *d
 	near.url = program(t, append(d.server, "POSTHORN_HISTORY_URL=file://"+folder, "POSTHORN_HISTORY_AFTER_DAYS=2"), Parts{Web: true}).URL()
+	near.environ = append(slices.DeleteFunc(slices.Clone(d.environ), func(e string) bool { return strings.HasPrefix(e, "POSTHORN_URL=") }), "POSTHORN_URL="+near.url)
 	get := func(path string) string {
 		t.Helper()
 		status, body := near.ask(http.MethodGet, path, "")

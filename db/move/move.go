@@ -268,7 +268,7 @@ func retry(ctx context.Context, do func() error) error {
 	for try := 1; ; try++ {
 		err := do()
 		var pg *pgconn.PgError
-		if !errors.As(err, &pg) || try == tries || !slices.Contains([]string{"55P03", "40P01", "55006"}, pg.Code) {
+		if !errors.As(err, &pg) || try == tries || !slices.Contains([]string{"55P03", "40P01", "55006", "42704"}, pg.Code) {
 			return err
 		}
 		if err := rest(ctx); err != nil {

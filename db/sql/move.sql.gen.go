@@ -92,7 +92,7 @@ SELECT CASE WHEN active_pid IS NOT NULL THEN pg_terminate_backend(active_pid) EN
 FROM pg_catalog.pg_replication_slots WHERE database = current_database() AND slot_name LIKE $1::text
 `
 
-// Ends who uses them, and fails (55006) if one is still in use.
+// Ends who uses them, and fails if one is still in use (55006), or was dropped by who used it in between (42704).
 func (q *Queries) DropMoveSlots(ctx context.Context, name string) error {
 	_, err := q.db.Exec(ctx, DropMoveSlots, name)
 	return err
