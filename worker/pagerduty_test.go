@@ -200,8 +200,9 @@ func TestAnIncidentAtPagerDutyOpensAndResolves(t *testing.T) {
 }
 
 // TestAnOperatorsIncidentAtPagerDutyOpensAndResolves: a worker disables an endpoint of a tenant. The platform's own
-// tenant has a channel with the preset, whose incident opens. It is resolved when the endpoint is active again, although
-// PagerDuty takes the request that opens it only after the alert has ended. An event that was emitted in SQL and rejected opens another one, by the same look as the console's overview.
+// tenant has a channel with the preset, whose incident opens. It is resolved when the endpoint is active again,
+// although PagerDuty takes the request that opens it only after the alert has ended. An event that was emitted in SQL
+// and rejected opens another one, by the same look as the console's overview.
 func TestAnOperatorsIncidentAtPagerDutyOpensAndResolves(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -19,6 +19,6 @@ func TestAPlatformKeyThatOnlyReadsGetsThePlatformsNumbers(t *testing.T) {
 		t.Errorf("%s, then %s", before.Body, after.Body) // no worker runs
 	}
 	w.do("GET", "/api/v1/platform/overview", acme.key, nil).problem(403, "platform_key_required")
-	w.do("GET", "/api/v1/platform/overview?limit=1", reader, nil).problem(400, "unknown_parameter")
+	w.do("GET", "/api/v1/platform/overview?limit=1", reader, nil).problem(400, "unknown_parameter", "limit")
 	w.do("GET", "/api/v1/platform/alerts", reader, nil).problem(403, "scope_missing")
 }

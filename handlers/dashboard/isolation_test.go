@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"net/http"
 	"net/url"
+	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -67,6 +68,7 @@ func (w *world) things(tn tenant) map[string]string {
 		"share_id":        id.Share.Format(share.ID),
 		"subscription_id": w.subscription(tn, ep),
 		"job_id":          id.Job.Format(job),
+		"source_id":       path.Base(tn.of[access.Owner].post(tn.path+"/sources", sourceForm()).to(tn.path + "/sources/src_")),
 		"endpoint_id":     id.Endpoint.Format(ep),
 		"event_id":        id.Event.Format(ev),
 		"delivery_id":     id.Delivery.Format(dlv),
@@ -88,6 +90,7 @@ var kinds = map[string]id.Kind{
 	"notice_id":      id.Notice,
 	"portal_link_id": id.PortalLink,
 	"share_id":       id.Share,
+	"source_id":      id.Source,
 }
 
 // queries are the parameters that pages need beside their path.

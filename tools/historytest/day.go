@@ -16,8 +16,8 @@ type Conn interface {
 	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
 }
 
-// Day makes a closed day, some days ago, with n events of a tenant, each with a delivery and its other rows: every fifth
-// delivery failed, every seventh was canceled. The books agree with it.
+// Day makes a closed day, some days ago, with n events of a tenant, each with a delivery and its other rows: every
+// fifth delivery failed, every seventh was canceled. The books agree with it.
 func Day(ctx context.Context, c Conn, tenant, endpoint id.UUID, ago, n int) (time.Time, error) {
 	day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -ago)
 	// Partitions belong to the role of Posthorn, not to a superuser who fills them.

@@ -59,11 +59,11 @@ var floors = [][]string{
 	{"db/ledger"},
 	{"db/queue"},
 	{"db/accounts", "db/emit"},
-	{"db/events"},
+	{"db/days", "db/events"},
 	{"db/endpoints"},
 	{"db/deliveries"},
 	{"db/listen", "db/feeds", "db/sources"},
-	{"db/days", "db/maintenance", "db/subscriptions"},
+	{"db/maintenance", "db/subscriptions"},
 	{"db/move"},
 }
 

@@ -1,5 +1,5 @@
-// Package s3test starts versitygw, which has the API of Amazon S3, for tests: on this machine alone, with its objects in
-// files, so that they survive a restart.
+// Package s3test starts versitygw, which has the API of Amazon S3, for tests: on this machine alone, with its objects
+// in files, so that they survive a restart.
 package s3test
 
 import (

@@ -1,5 +1,5 @@
-// Package sqstest starts ElasticMQ, which has the API of Amazon SQS, for tests: on this machine alone, with its messages
-// in a file, so that they survive a restart.
+// Package sqstest starts ElasticMQ, which has the API of Amazon SQS, for tests: on this machine alone, with its
+// messages in a file, so that they survive a restart.
 package sqstest
 
 import (

@@ -141,7 +141,8 @@ func TestSoakOfHistory(t *testing.T) {
 	t.Logf("%d days with %d deliveries left for storage through %d kills, %d came back and left again", made, made*rows, kills, returned)
 }
 
-// TestSoakOfACluster lets the faults of a managed cluster happen to it, one after the other, for as long as a soak lasts.
+// TestSoakOfACluster lets the faults of a managed cluster happen to it, one after the other, for as long as a soak
+// lasts.
 func TestSoakOfACluster(t *testing.T) {
 	t.Parallel()
 	lasting, m := soaking(t), newManaged(t)

@@ -31,8 +31,8 @@ func arrival(ep id.UUID, seq int64, size int) Fresh {
 	return f
 }
 
-// TestARequestStartsAsSoonAsItsBatchIsFull whatever came before: arrivals of any size, requests that take a part of what
-// is ready, and rows that are forgotten. What an arrival counts is what a count from the start finds.
+// TestARequestStartsAsSoonAsItsBatchIsFull whatever came before: arrivals of any size, requests that take a part of
+// what is ready, and rows that are forgotten. What an arrival counts is what a count from the start finds.
 func TestARequestStartsAsSoonAsItsBatchIsFull(t *testing.T) {
 	t.Parallel()
 	for range 200 {
