@@ -104,11 +104,11 @@ func TestTenThousandMessagesSurviveKillsAndARestartOfTheBroker(t *testing.T) {
 		h.killedWorker(tenant, stored)
 	}
 	h.worker(false)
-	eventually(t, 60*time.Second, "a part is stored", func() bool { return h.count("SELECT count(*) FROM events") > 3000 })
+	eventually(t, 3*time.Minute, "a part is stored", func() bool { return h.count("SELECT count(*) FROM events") > 3000 })
 	b.Kill()
 	b.Run(t)
 	h.numbers(tenant, killedMessages)
-	eventually(t, 60*time.Second, "all are acknowledged", func() bool {
+	eventually(t, 3*time.Minute, "all are acknowledged", func() bool {
 		q, err := b.Client(t).QueueDeclarePassive("orders", true, false, false, false, nil)
 		return err == nil && q.Messages == 0
 	})
