@@ -62,8 +62,18 @@ func TestSQSReceivesWhatWasAcknowledged(t *testing.T) {
 		eventually(t, 2*patience, "a part is delivered", func() bool { return w.ask("SELECT count(*) FROM deliveries WHERE status = 2") > n })
 	}
 	part(keys * perKey / 5)
+	// ElasticMQ stores a message after it has acknowledged it, so it is stopped while nothing is sent to it.
+	w.manage(http.MethodPost, "/endpoints/"+made.ID+"/pause", nil, nil)
+	delivered := -1
+	eventually(t, patience, "nothing is sent any more", func() bool {
+		before := delivered
+		delivered = w.ask("SELECT count(*) FROM deliveries WHERE status = 2")
+		time.Sleep(time.Second) // a second without a delivery
+		return before == delivered
+	})
 	s.Stop()
 	s.Start(t)
+	w.manage(http.MethodPost, "/endpoints/"+made.ID+"/resume", nil, nil)
 	part(keys * perKey * 2 / 5)
 	worker.kill()
 	w.launch("worker", "worker").ready()
