@@ -60,6 +60,12 @@ var errOfWait = fault.InvalidField("wait", "filter_wait", "Actions on all result
 // errNoSince rejects missing events without an endpoint or a start.
 var errNoSince = fault.InvalidField("since", "field_missing", "Go back and enter the time since which deliveries or events are missing.")
 
+// listsOnly are filters of the list that actions on all results don't have.
+var listsOnly = []struct {
+	name string
+	err  error
+}{{"job", errOfJob}, {"batch", errOfBatch}, {"wait", errOfWait}}
+
 // readBulk reads the action and the deliveries: the selected ones, or all results of the filter. The filter is read
 // the way the list reads its address.
 func (a *dashboard) readBulk(c *handlers.Call, form url.Values) (b bulkForm, err error) {
@@ -95,14 +101,10 @@ func (a *dashboard) readBulk(c *handlers.Call, form url.Values) (b bulkForm, err
 		}
 		return b, nil
 	}
-	if filter.Get("job") != "" {
-		return b, errOfJob
-	}
-	if filter.Get("batch") != "" {
-		return b, errOfBatch
-	}
-	if filter.Get("wait") != "" {
-		return b, errOfWait
+	for _, f := range listsOnly {
+		if filter.Get(f.name) != "" {
+			return b, f.err
+		}
 	}
 	b.fields["all"] = []string{"true"}
 	for name := range filter {

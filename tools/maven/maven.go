@@ -31,7 +31,7 @@ func Jars(t testing.TB, name string, pom []byte) string {
 		return dir
 	}
 	// Beside it first, so that what is there is whole.
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
 		t.Fatal(err)
 	}
 	part, err := os.MkdirTemp(filepath.Dir(dir), "part-")

@@ -152,7 +152,7 @@ func (f EndpointForm) summary() []components.Wrong {
 }
 
 // fieldIDs are the ids of fields whose names differ from the API's.
-var fieldIDs = map[string]string{ //nolint:gosec // ids of fields, no credentials
+var fieldIDs = map[string]string{
 	"retry_policy.delays": "f-retry_delays",
 	"retry_policy.jitter": "f-retry_jitter",
 }
