@@ -242,7 +242,7 @@ func TestPagesOfShapedDeliveriesHoldUpInABrowser(t *testing.T) {
 		seen(t, tab, s.url+"/console/alerts", "console-alerts")
 		tab.Show(look.View{})
 		tab.Open(s.url + "/console/alerts")
-		tab.Fill("URL", "nonsense")
+		tab.Fill("URL", "ftp://example.com/hooks") // a URL to the browser
 		tab.Press("Add channel")
 		tab.Sees("No channel added")
 		inspectShown(t, tab, "console-alerts-refused")
