@@ -311,7 +311,7 @@ func lookLeavesItsTrail(t *testing.T, s *stage, desk *visitor) {
 }
 
 func suspensionLosesNothing(t *testing.T, s *stage, desk *visitor) {
-	const events = 6
+	const events = 20 // one a second: more than can go out before the suspension
 	o, beside := s.office(t, "Suspended Ltd"), s.office(t, "Beside Ltd")
 	o.endpoint("/hooks", oneASecond)
 	beside.endpoint("/hooks", oneASecond)
