@@ -71,6 +71,15 @@ func everyRoute() []handlers.Route {
 	})
 }
 
+// documented waits until a server has rendered its documentation: the first request does it, and with the race detector
+// on a busy machine it takes longer than a request can.
+func documented(t *testing.T, url string) {
+	t.Helper()
+	until(t, "the documentation is rendered", func() bool {
+		return ask(t, "GET", url+"/docs", "", "").status == http.StatusOK
+	})
+}
+
 // A body that never ends is ended by the server on every path: for strangers and with a key, here and on the way to
 // another home.
 func TestEveryRouteEndsABodyThatStalls(t *testing.T) {
@@ -83,6 +92,7 @@ func TestEveryRouteEndsABodyThatStalls(t *testing.T) {
 	environ := append(newDatabase(t), "POSTHORN_ADDR="+address, "POSTHORN_HOME=eu1",
 		"POSTHORN_HOMES=eu1=http://"+address+",eu2="+other.URL, "POSTHORN_CRON_SECRET="+strings.Repeat("s", 40))
 	p := programWithin(t, hasty, environ)
+	documented(t, p.URL())
 	var made struct {
 		Key string `json:"api_key"`
 	}
@@ -267,6 +277,7 @@ func TestAChunkedRequestIsTheLastOfItsConnection(t *testing.T) {
 func TestHeadIsGetWithoutABody(t *testing.T) {
 	t.Parallel()
 	p := program(t, append(newDatabase(t), "POSTHORN_CRON_SECRET="+strings.Repeat("s", 40)), Parts{Web: true})
+	documented(t, p.URL())
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	see := func(method, path string) (int, string) {
 		req, _ := http.NewRequestWithContext(t.Context(), method, p.URL()+path, nil)

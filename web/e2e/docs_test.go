@@ -41,8 +41,9 @@ func documentation(t *testing.T, v *visitor) (all []string) {
 	return all
 }
 
-// alike are pages of one template with little text: one of each kind is looked at in the browser, all are weighed.
-var alike = regexp.MustCompile(`^/docs/errors/`)
+// alike are pages of one template: errors, and operations by their group. The first of each kind is looked at in every
+// way; all are weighed.
+var alike = regexp.MustCompile(`^/docs/(errors|api/[^/]+)/`)
 
 // TestEveryDocsPageHoldsUpInABrowser: guides, operations pages, decisions, and the reference with every operation.
 // axe-core finds nothing wrong in either theme, a phone's screen holds them, and no page is heavy.
@@ -50,32 +51,36 @@ func TestEveryDocsPageHoldsUpInABrowser(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	nobody := s.visitor(t, "")
-	var seen []string
+	var shown []string
+	kinds, whole := map[string]bool{}, map[string]bool{}
 	heaviest, where := 0, ""
 	pages := documentation(t, nobody)
 	for _, path := range pages {
 		if n := wire(t, stop{path, nobody}); n > heaviest {
 			heaviest, where = n, path
 		}
-		if !alike.MatchString(path) || path == "/docs/errors/key_missing" {
-			seen = append(seen, path)
+		kind := alike.FindString(path)
+		whole[path] = kind == "" || !kinds[kind]
+		if whole[path] || kind != "/docs/errors/" {
+			shown = append(shown, path)
 		}
+		kinds[kind] = true
 	}
-	t.Logf("%d pages, %d in the browser; the heaviest is %s: %d bytes with its style sheet and scripts", len(pages), len(seen), where, heaviest)
+	t.Logf("%d pages, %d in the browser; the heaviest is %s: %d bytes with its style sheet and scripts", len(pages), len(shown), where, heaviest)
 	if heaviest > maxWire {
 		t.Errorf("%s has %d bytes over the wire, want %d at most", where, heaviest, maxWire)
 	}
-	if len(seen) < 120 {
-		t.Errorf("only %d pages were found", len(seen))
+	if len(shown) < 120 {
+		t.Errorf("only %d pages were found", len(shown))
 	}
 	const lanes = 3
 	for lane := range lanes {
 		t.Run(fmt.Sprintf("part %d", lane+1), func(t *testing.T) {
 			t.Parallel()
-			for part := range slices.Chunk(every(seen, lanes, lane), 6) { // a tab lives for a few minutes
+			for part := range slices.Chunk(every(shown, lanes, lane), 12) { // a tab lives for a few minutes
 				tab := nobody.tab(look.View{})
 				for _, path := range part {
-					inspectDocs(t, tab, s.url, path)
+					inspectDocs(t, tab, s.url, path, whole[path])
 				}
 			}
 		})
@@ -90,13 +95,18 @@ func every(all []string, n, from int) (some []string) {
 	return some
 }
 
-// inspectDocs opens a page of the documentation in both themes, wide and narrow.
-func inspectDocs(t *testing.T, tab *look.Tab, url, path string) {
+// inspectDocs opens a page of the documentation in both themes, wide and narrow; a page that is like another one only on
+// a phone.
+func inspectDocs(t *testing.T, tab *look.Tab, url, path string, whole bool) {
 	t.Helper()
 	said := len(tab.Messages())
-	tab.Show(look.View{})
+	views := look.Views()
+	if !whole {
+		views = []look.View{{Width: 360}}
+	}
+	tab.Show(views[0])
 	tab.Open(url + path)
-	for _, v := range look.Views() {
+	for _, v := range views {
 		tab.Show(v)
 		tab.Picture(strings.TrimPrefix(path, "/"), v)
 		if v.Width == 360 && v.Dark {

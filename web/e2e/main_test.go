@@ -6,7 +6,7 @@
 //
 //	POSTHORN_BIN        the binary (`make e2e` builds it)
 //	POSTHORN_E2E_KILLS  how often the tests that kill a process do so; default 6, SECURITY says 20
-//	POSTHORN_E2E_RUNS   how many runs the test of several nodes makes; default 2, docs/scale.md reports 20
+//	POSTHORN_E2E_RUNS   how many runs the test of several nodes makes; default 1, docs/scale.md reports 20
 //	POSTHORN_E2E_FAULTS  "all": the test of a managed cluster runs all its faults
 //	POSTHORN_E2E_POSTGRES  folders of another PostgreSQL's programs, for the tests of restore; separated as in PATH
 //	POSTHORN_E2E_LOGS   a folder to keep the processes' logs in

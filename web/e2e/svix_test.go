@@ -25,6 +25,7 @@ type library struct {
 	hostOnly bool   // it drops the path of the server's address
 	prepare  [][]string
 	run      []string
+	slow     bool // its program takes minutes to compile
 }
 
 // jars lays an artifact of Maven, and what it needs, into a folder.
@@ -68,9 +69,17 @@ var svixLibraries = []library{
 			{"sh", "-c", "java -cp 'compiler/*' org.jetbrains.kotlin.cli.jvm.K2JVMCompiler -no-stdlib -no-reflect " +
 				`-classpath "$(ls lib/*.jar | tr '\n' ':')" -d out scenario.kt`},
 		},
-		run: []string{"java", "-cp", "out:lib/*:compiler/*", "ScenarioKt"},
+		run:  []string{"java", "-cp", "out:lib/*:compiler/*", "ScenarioKt"},
+		slow: true,
 	},
-	{name: "rust 2", folder: "rust", needs: "cargo", prepare: [][]string{{"cargo", "build", "-q"}}, run: []string{"target/debug/scenario"}},
+	{
+		name:    "rust 2",
+		folder:  "rust",
+		needs:   "cargo",
+		prepare: [][]string{{"cargo", "build", "-q"}},
+		run:     []string{"target/debug/scenario"},
+		slow:    true,
+	},
 }
 
 func npm(spec string) []string { return []string{"npm", "install", "--no-audit", "--no-fund", spec} }
@@ -100,6 +109,9 @@ func TestTheSvixLibrariesDoTheirScenarioUnmodified(t *testing.T) {
 	receiver := newSvixReceiver(t)
 	table := newSvixTable(t)
 	for _, l := range svixLibraries {
+		if l.slow && !thorough {
+			continue
+		}
 		t.Run(l.name, func(t *testing.T) {
 			need.Programs(t, l.needs)
 			dir := t.TempDir()
