@@ -137,6 +137,8 @@ func newBalancer(t *testing.T, addrs ...string) (*balancer, string) {
 	for _, addr := range addrs {
 		b.ready[addr] = new(atomic.Bool)
 		b.ready[addr].Store(isReady(t, addr))
+	}
+	for addr := range b.ready {
 		running.Go(func() { b.watch(t, addr) })
 	}
 	running.Go(func() {
