@@ -95,8 +95,8 @@ func every(all []string, n, from int) (some []string) {
 	return some
 }
 
-// inspectDocs opens a page of the documentation in both themes, wide and narrow; a page that is like another one only on
-// a phone.
+// inspectDocs opens a page of the documentation in both themes, wide and narrow; a page that is like another one only
+// on a phone.
 func inspectDocs(t *testing.T, tab *look.Tab, url, path string, whole bool) {
 	t.Helper()
 	said := len(tab.Messages())
