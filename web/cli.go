@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
+	"reflect"
 	"regexp"
 	"runtime"
 	"slices"
@@ -112,7 +114,7 @@ func (a *app) run(ctx context.Context) (code int) {
 		}
 	}()
 	c := commands{Commands: cli.New()}
-	parser, err := kong.New(&c,
+	parser, err := kong.New(grammar(&c, a.args),
 		kong.Name("posthorn"),
 		kong.Description("Delivers your events to your customers' HTTPS endpoints: signed, retried, observable.\n\n"+
 			"`posthorn serve` runs everything and needs no configuration; `posthorn serve --help` lists the variables there are."),
@@ -152,6 +154,28 @@ func (a *app) run(ctx context.Context) (code int) {
 		return a.fail(err)
 	}
 	return exitOK
+}
+
+// grammar is that of the command that a line begins with, or the whole one. kong prepares every flag of the grammar that
+// it is given, which takes longer than most commands.
+func grammar(c *commands, args []string) any {
+	if len(args) == 0 {
+		return c
+	}
+	for _, group := range []reflect.Value{reflect.ValueOf(c).Elem(), reflect.ValueOf(&c.Commands).Elem()} {
+		for field, value := range group.Fields() {
+			_, is := field.Tag.Lookup("cmd")
+			_, hidden := field.Tag.Lookup("hidden") // completes words by the whole grammar
+			if !is || hidden || cmp.Or(field.Tag.Get("name"), strings.ToLower(field.Name)) != args[0] {
+				continue
+			}
+			field.Offset, field.Index = 0, nil
+			one := reflect.New(reflect.StructOf([]reflect.StructField{field})).Elem()
+			one.Field(0).Set(value)
+			return one.Addr().Interface()
+		}
+	}
+	return c
 }
 
 // wordings turn what kong says of a wrong command line into sentences.

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,5 +51,32 @@ func TestTheCommandsOfThePageAreOnesThatThereAre(t *testing.T) {
 	}
 	if parsed < 5 {
 		t.Errorf("%d commands: were they read?", parsed)
+	}
+}
+
+// A line that begins with a command gets that command as it is in the whole grammar, and nothing else.
+func TestTheGrammarOfACommandIsThatOfTheWhole(t *testing.T) {
+	t.Parallel()
+	leaves := func(line ...string) map[string][]string {
+		c := commands{Commands: cli.New()}
+		parser, err := kong.New(grammar(&c, line), kong.Name("posthorn"), kong.Vars{"scopes": "all"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string][]string{}
+		for _, leaf := range parser.Model.Leaves(true) {
+			name := strings.Fields(leaf.FullPath())[1]
+			all[name] = append(all[name], leaf.Summary())
+		}
+		return all
+	}
+	whole := leaves()
+	if len(whole) < 30 {
+		t.Errorf("only %d commands", len(whole))
+	}
+	for name, want := range whole {
+		if got := leaves(name); len(got) != 1 || !slices.Equal(got[name], want) {
+			t.Errorf("%s: %q, want %q alone", name, got, want)
+		}
 	}
 }
