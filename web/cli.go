@@ -156,8 +156,8 @@ func (a *app) run(ctx context.Context) (code int) {
 	return exitOK
 }
 
-// grammar is that of the command that a line begins with, or the whole one. kong prepares every flag of the grammar that
-// it is given, which takes longer than most commands.
+// grammar is that of the command that a line begins with, or the whole one. kong prepares every flag of the grammar
+// that it is given, which takes longer than most commands.
 func grammar(c *commands, args []string) any {
 	if len(args) == 0 {
 		return c
