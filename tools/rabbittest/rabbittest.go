@@ -32,7 +32,7 @@ const (
 
 const (
 	server   = "/usr/lib/rabbitmq/bin/rabbitmq-server" // the packaged program without the wrapper that changes the user
-	patience = 90 * time.Second
+	patience = 3 * time.Minute
 )
 
 // Broker is a RabbitMQ node.

@@ -22,7 +22,7 @@ import (
 //go:embed pom.xml
 var pom []byte
 
-const patience = 90 * time.Second // a start is some seconds of computing
+const patience = 3 * time.Minute // a start is some seconds of computing
 
 // Server is an ElasticMQ.
 type Server struct {
