@@ -84,7 +84,7 @@ ha: build ha-tools ## a cluster that Patroni manages, and each fault of it, thre
 
 homes: build ## the suite of homes, three times: two homes, their processes and moves between them (docs/ops/homes.md)
 	POSTHORN_MOVE_BATCHES=100 $(GO) test -count=3 -timeout 20m -run 'Home|AMove|MovesThatAre|TenantMoves|HaveMoved|WaitsForAMove|LinksWork|MembersChoice|Vouches|ReplicaIdentity' $(TESTFLAGS) ./domain/home ./db/move ./web
-	POSTHORN_BIN=$(CURDIR)/bin/posthorn $(GO) test -count=3 -timeout 20m -tags e2e -v -run 'TestATenantMovesThroughKills|TestABrokenOffMoveIsToldAndEnds|TestAMoveSurvivesItsDatabaseServers' $(TESTFLAGS) ./web/e2e
+	POSTHORN_BIN=$(CURDIR)/bin/posthorn $(GO) test -count=3 -timeout 20m -tags soak -v -run 'TestATenantMovesThroughKills|TestABrokenOffMoveIsToldAndEnds|TestAMoveSurvivesItsDatabaseServers' $(TESTFLAGS) ./web/e2e
 	POSTHORN_BIN=$(CURDIR)/bin/posthorn $(GO) test -count=1 -timeout 20m -tags e2e -v -run 'TestWhatForwardingCosts' $(TESTFLAGS) ./web/e2e
 
 fuzz: ## requests made out of the API's contract, most of them wrong, for longer than the tests send them; FUZZ=10m

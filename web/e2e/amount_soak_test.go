@@ -2,5 +2,8 @@
 
 package e2e
 
-// thorough is true: `make soak` takes every variant (amount_test.go).
-const thorough = true
+const (
+	thorough = true // amount_test.go
+	brokered = 10_000
+	replayed = 100_000
+)

@@ -2,6 +2,10 @@
 
 package e2e
 
-// thorough is whether the tests go through every variant of what they cover. `make e2e` takes the oldest and the newest
-// versions, and what builds fast; `make soak` takes all.
-const thorough = false
+// `make e2e` takes the oldest and the newest versions, what builds fast, and some thousands of events; `make soak` takes
+// every variant, and all events that issues and pages speak of.
+const (
+	thorough = false
+	brokered = 3_000  // events through each broker
+	replayed = 20_000 // dead letters
+)

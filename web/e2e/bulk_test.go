@@ -46,11 +46,11 @@ func (w *world) deadLetters(endpoint string, n int) {
 	}
 }
 
-// TestAReplayOfAHundredThousandSurvivesKills kills the workers again and again while one job replays what a long outage
+// TestALargeReplaySurvivesKills kills the workers again and again while one job replays what a long outage
 // left. Each dead letter is replayed once, the books know all of them, and it takes minutes and not hours.
-func TestAReplayOfAHundredThousandSurvivesKills(t *testing.T) {
+func TestALargeReplaySurvivesKills(t *testing.T) {
 	t.Parallel()
-	const n = 100_000
+	const n = replayed
 	w := newWorld(t, nil)
 	web := w.launch("web", "web").ready()
 	w.serveAt(web)

@@ -325,6 +325,9 @@ func TestABrokenOffMoveIsToldAndEnds(t *testing.T) {
 func TestAMoveSurvivesItsDatabaseServers(t *testing.T) {
 	t.Parallel()
 	for name, victim := range map[string]int{"of the home that it leaves": 0, "of the home that it comes to": 1} {
+		if victim == 0 && !thorough {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var servers [2]*server

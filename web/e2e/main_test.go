@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}
 	// The tests wait for time-outs most of the time: more of them at once than there are processors.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		_ = f.Value.Set("5")
+		_ = f.Value.Set("4")
 	}
 	http.DefaultTransport.(*http.Transport).DialContext = dial
 	go watchStandstill()

@@ -16,7 +16,7 @@ import (
 	"posthorn/tools/sqstest"
 )
 
-// TestSQSReceivesWhatWasAcknowledged: ten thousand events arrive in a FIFO queue of ElasticMQ, signed and in the order
+// TestSQSReceivesWhatWasAcknowledged: thousands of events arrive in a FIFO queue of ElasticMQ, signed and in the order
 // of their keys, through a restart of the server and a kill of the worker.
 func TestSQSReceivesWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestSQSReceivesWhatWasAcknowledged(t *testing.T) {
 		w.manage(http.MethodGet, "/endpoints/"+made.ID, nil, &now)
 		return now.Status == "active"
 	})
-	const keys, perKey = 50, 200
+	const keys, perKey = 50, brokered / 50
 	var clients sync.WaitGroup
 	for k := range keys {
 		clients.Go(func() {

@@ -182,7 +182,8 @@ func (s *svixTable) note(call, library string, status int) {
 			return
 		}
 	}
-	if status >= 500 || status == http.StatusBadRequest {
+	// A busy server answers 503, and the library asks again.
+	if status >= 500 && status != http.StatusServiceUnavailable || status == http.StatusBadRequest {
 		s.wrong = append(s.wrong, fmt.Sprintf("%s %s: %d", library, call, status))
 	}
 }
