@@ -2,8 +2,8 @@
 
 package e2e
 
-// `make e2e` takes the oldest and the newest versions, what builds fast, and some thousands of events; `make soak` takes
-// every variant, and all events that issues and pages speak of.
+// `make e2e` takes the oldest and the newest versions, what builds fast, and some thousands of events; `make soak`
+// takes every variant, and all events that issues and pages speak of.
 const (
 	thorough = false
 	brokered = 3_000  // events through each broker
