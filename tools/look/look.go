@@ -114,7 +114,7 @@ type Tab struct {
 }
 
 // tabLife is how long a tab can be used: a test that hangs ends.
-const tabLife = 6 * time.Minute
+const tabLife = 15 * time.Minute
 
 // Tab opens an empty tab. The tabs of one browser share its cookies.
 func (b *Browser) Tab(t testing.TB, v View) *Tab { return b.open(t, v) }
