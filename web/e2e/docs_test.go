@@ -41,9 +41,9 @@ func documentation(t *testing.T, v *visitor) (all []string) {
 	return all
 }
 
-// alike are pages of one template: errors, and operations by their group. The first of each kind is looked at in every
+// alike are pages of one template: errors, decisions, and operations by their group. The first of each kind is looked at in every
 // way; all are weighed.
-var alike = regexp.MustCompile(`^/docs/(errors|api/[^/]+)/`)
+var alike = regexp.MustCompile(`^/docs/(errors|adr|api/[^/]+)/`)
 
 // TestEveryDocsPageHoldsUpInABrowser: guides, operations pages, decisions, and the reference with every operation.
 // axe-core finds nothing wrong in either theme, a phone's screen holds them, and no page is heavy.
