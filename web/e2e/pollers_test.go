@@ -85,7 +85,7 @@ func TestSvixPollersReadEveryEventOnceThroughKills(t *testing.T) {
 	}()
 	for range 3 {
 		before := len(w.acknowledgements())
-		eventually(t, patience, "events flow", func() bool { return len(w.acknowledgements()) >= before+2*perSecond })
+		eventually(t, patience, "events flow", func() bool { return len(w.acknowledgements()) >= before+len(batch)/6 })
 		serve.kill()
 		serve = w.launch("serve", "serve").serving()
 		w.serveAt(serve)
