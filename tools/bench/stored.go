@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,7 +68,7 @@ func storedHistory(ctx context.Context, o *options, rep *report) error {
 		if err != nil {
 			return err
 		}
-		if err := s.readDay(rep, program, "/api/v1/deliveries?limit=50&stored_day="+name, "in storage"); err != nil {
+		if err := s.readDay(rep, program, "/api/v1/deliveries?limit=50&stored_day="+name, inStorage); err != nil {
 			return err
 		}
 		inStorage, err := bytesBelow(folder)
@@ -178,6 +179,9 @@ func (s *system) store(ctx context.Context, day time.Time) (took time.Duration, 
 	return took, peak, folder, err
 }
 
+// inStorage ends the names of rows for a day that was read in place: no promise of pages is about them.
+const inStorage = "in storage"
+
 // readDay lists, reads, explains, and replays deliveries of a day.
 func (s *system) readDay(rep *report, program *reader, list, where string) error {
 	body, err := program.get(strings.Replace(list, "limit=50", "limit=250", 1))
@@ -192,6 +196,9 @@ func (s *system) readDay(rep *report, program *reader, list, where string) error
 	}
 	if err := json.Unmarshal([]byte(body), &page); err != nil || len(page.Data) < pageWarm+pageTimes {
 		return fmt.Errorf("the day has %d deliveries %s: %w", len(page.Data), where, err)
+	}
+	if where == inStorage { // a delivery is replayed once
+		slices.Reverse(page.Data)
 	}
 	for _, part := range []struct {
 		name string
