@@ -41,8 +41,8 @@ func documentation(t *testing.T, v *visitor) (all []string) {
 	return all
 }
 
-// alike are pages of one template: errors, decisions, and operations by their group. The first of each kind is looked at in every
-// way; all are weighed.
+// alike are pages of one template: errors, decisions, and operations by their group. The first of each kind is looked
+// at in every way; all are weighed.
 var alike = regexp.MustCompile(`^/docs/(errors|adr|api/[^/]+)/`)
 
 // TestEveryDocsPageHoldsUpInABrowser: guides, operations pages, decisions, and the reference with every operation.
