@@ -506,7 +506,10 @@ func TestAMoveWithALongQueueIsShort(t *testing.T) {
 	began := time.Now()
 	batches := 20
 	if given := os.Getenv("POSTHORN_MOVE_BATCHES"); given != "" {
-		batches, _ = strconv.Atoi(given)
+		var err error
+		if batches, err = strconv.Atoi(given); err != nil || batches < 1 {
+			t.Fatalf("POSTHORN_MOVE_BATCHES is %q: write a number", given)
+		}
 	}
 	for range batches {
 		if got := ask(t, "POST", one.URL()+"/api/v1/events/batch", one.key, `{"events":[`+events+`]}`); got.status/100 != 2 {
