@@ -87,7 +87,7 @@ type Page struct {
 	back   bool   // the page before a row was asked for
 	path   string // of the page
 	cursor string // what the list's cursors are bound to
-	rest   []byte // where a list of a day in storage goes on after the part that was read
+	rest   []byte // where a list of a day in storage goes on after the rows that were read
 }
 
 // EndpointKind is the kind of the endpoints of a list: listeners alone are disconnected.
@@ -117,7 +117,7 @@ func (c *Call) Page(l List) (Page, error) {
 		}
 	}
 	if !p.StoredDay.IsZero() {
-		err = c.lendList(p)
+		err = c.lendList(p, query)
 	}
 	return r.page, err
 }
@@ -213,6 +213,9 @@ func ReadPage[T any](p Page, position func(T) []byte, read func(show.Range) (sho
 	if err == nil && p.back && found.Next == nil {
 		p.back, p.Ascending, p.After = false, p.list.Ascending, nil
 		found, err = read(p.Range)
+		if n := len(found.Rows); n > 0 && found.Next == nil && !p.StoredDay.IsZero() {
+			found.Next = position(found.Rows[n-1]) // the row that the page was before is not among those read from storage
+		}
 	}
 	if err != nil {
 		return v, err

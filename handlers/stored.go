@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"posthorn/db"
@@ -78,12 +79,34 @@ func (c *Call) lend(lent *days.Lent) {
 	})
 }
 
-// lendList reads from storage the part of a day that a page of a list begins in. The page then ends with this part.
-func (c *Call) lendList(p *Page) error {
+// A list of a day in storage reads as many rows as fit on its page. With a filter that storage doesn't know it reads
+// more, of which some match.
+const filteredRows = 1000
+
+// storedFilters are the parameters of lists that storage knows: see history.Wanted.
+var storedFilters = []string{
+	"cursor", "limit", "order", "after", "before",
+	string(ByStoredDay), string(BySince), string(ByUntil), string(ByType), string(ByEndpoint), string(ByArchived),
+}
+
+// lendList reads from storage the rows of a day with which a page of a list begins. The page then ends with them.
+func (c *Call) lendList(p *Page, query url.Values) error {
 	if c.kit.store == nil {
 		return errNotStored
 	}
-	part, err := days.OfList(c.Ctx(), c.kit.db, c.kit.store, c.Actor.Tenant, p.StoredDay, p.Range)
+	wanted := history.Wanted{
+		Events:   p.list.Name != Deliveries.Name,
+		Rows:     p.Limit + 1,
+		Type:     p.Type,
+		Endpoint: p.Endpoint,
+		Archived: p.Archived,
+	}
+	for name, values := range query {
+		if !slices.Contains(storedFilters, name) && values[0] != "" {
+			wanted.Rows = filteredRows
+		}
+	}
+	part, err := days.OfList(c.Ctx(), c.kit.db, c.kit.store, c.Actor.Tenant, p.StoredDay, p.Range, wanted)
 	if err != nil {
 		return c.unreachable(err)
 	}

@@ -171,13 +171,13 @@ func (h *house) asOlderVersions(store history.Store, tenant id.UUID, day time.Ti
 		h.t.Fatal(len(parts), err)
 	}
 	for i, part := range parts {
-		lines, err := history.NewSource(h.db, store).Lines(ctx, part)
+		rows, err := history.NewSource(h.db, store).Rows(ctx, part)
 		if err != nil {
 			h.t.Fatal(err)
 		}
 		var packed bytes.Buffer
 		w := gzip.NewWriter(&packed)
-		if _, err := w.Write(lines); err != nil {
+		if _, err := w.Write(rows.Lines()); err != nil {
 			h.t.Fatal(err)
 		}
 		if err := w.Close(); err != nil {

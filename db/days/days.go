@@ -490,12 +490,8 @@ func (y Day) Leave(ctx context.Context, d *db.DB, part sql.HistoryPart) (left bo
 }
 
 // Return inserts the rows of a part again.
-func (y Day) Return(ctx context.Context, d *db.DB, low time.Time, lines []byte) error {
-	rows, err := history.ParseLines(lines)
-	if err != nil {
-		return err
-	}
-	sum := sha256.Sum256(lines)
+func (y Day) Return(ctx context.Context, d *db.DB, low time.Time, rows history.Rows) error {
+	sum := rows.Sum()
 	return y.as(ctx, d, func(q *sql.Queries) error {
 		parts, err := q.HistoryParts(ctx, y.Tenant, y.At)
 		if err != nil {
@@ -512,19 +508,19 @@ func (y Day) Return(ctx context.Context, d *db.DB, low time.Time, lines []byte) 
 				return err
 			}
 			var n int64
-			for _, table := range history.Tables {
-				if err := insertRows(ctx, q, part, table, rows[table]); err != nil {
+			for i, of := range rows.ByTable() {
+				if err := insertRows(ctx, q, part, history.Tables[i], of); err != nil {
 					return err
 				}
-				n += int64(len(rows[table]))
+				n += int64(len(of))
 			}
 			if n != part.N {
 				return errArrived
 			}
-			if err := withhold(ctx, q, part, history.Rows{Deliveries: rows["deliveries"]}); err != nil {
+			if err := withhold(ctx, q, part, rows); err != nil {
 				return err
 			}
-			letters, err := history.Rows{DeadLetters: rows["dead_letters"]}.LetterIDs()
+			letters, err := rows.LetterIDs()
 			if err != nil {
 				return err
 			}

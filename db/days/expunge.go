@@ -56,15 +56,11 @@ type Rewritten struct {
 	Expunged []id.UUID         // events whose data the lines no longer have
 }
 
-// Rewrite returns the lines of a part without the data that was expunged. PostgreSQL destroys the data as it does in
-// the tables: in a transaction that is undone.
-func Rewrite(ctx context.Context, d *db.DB, part sql.HistoryPart, lines []byte) ([]byte, Rewritten, error) {
-	out := Rewritten{HistoryPart: part, Expunged: []id.UUID{}}
-	rows, err := history.RowsOf(lines)
-	if err != nil {
-		return nil, out, err
-	}
-	err = d.Borrow(ctx, part.TenantID, func(q *sql.Queries) error {
+// Rewrite returns the lines of a part's rows without the data that was expunged. PostgreSQL destroys the data as it
+// does in the tables: in a transaction that is undone.
+func Rewrite(ctx context.Context, d *db.DB, part sql.HistoryPart, rows history.Rows) ([]byte, Rewritten, error) {
+	out, lines := Rewritten{HistoryPart: part, Expunged: []id.UUID{}}, rows.Lines()
+	err := d.Borrow(ctx, part.TenantID, func(q *sql.Queries) error {
 		events, err := q.ExpungesOfPart(ctx, sql.ExpungesOfPartParams{TenantID: part.TenantID, Day: part.Day, Low: part.Low})
 		if err != nil || len(events) == 0 {
 			return err
@@ -85,7 +81,7 @@ func expunged(ctx context.Context, q *sql.Queries, part sql.HistoryPart, rows hi
 	if err := q.DropLentEvents(ctx, sql.DropLentEventsParams{TenantID: part.TenantID, Low: part.Low, High: part.High}); err != nil {
 		return nil, err
 	}
-	for i, lines := range [...][]string{rows.Events, rows.Deliveries, rows.Attempts, rows.DeadLetters, rows.Cancellations} {
+	for i, lines := range rows.ByTable() {
 		if err := insertRows(ctx, q, part, history.Tables[i], lines); err != nil {
 			return nil, err
 		}

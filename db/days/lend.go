@@ -14,9 +14,9 @@ import (
 	"posthorn/domain/show"
 )
 
-// Source reads the lines of a part from the store.
+// Source reads the rows of a part from the store.
 type Source interface {
-	Lines(ctx context.Context, part sql.HistoryPart) ([]byte, error)
+	Rows(ctx context.Context, part sql.HistoryPart) (history.Rows, error)
 }
 
 // Lent are rows of days in storage that transactions see as if they were in the tables: the rows are inserted, read by
@@ -73,45 +73,61 @@ func OfDelivery(ctx context.Context, d *db.DB, source Source, tenant, delivery i
 	return lent, err
 }
 
-// ListPart is a part of a day that a page of a list reads, and where the list goes on after it; nil at the day's end.
+// ListPart is what a page of a list reads of a day, and where the list goes on after it; nil at the day's end.
 type ListPart struct {
 	*Lent
 	Since, Until time.Time
 	Next         []byte
 }
 
-// OfList reads the part of a day in storage in which a page of a list begins, in its direction. It returns
-// fault.ErrNotFound if the day has none.
-func OfList(ctx context.Context, d *db.DB, source Source, tenant id.UUID, day time.Time, r show.Range) (p ListPart, err error) {
+// OfList reads the rows of a day in storage in which a page of a list begins, in its direction: enough of one part.
+// Lent is nil if the day has none. Wanted's bounds and direction are those of the range.
+func OfList(ctx context.Context, d *db.DB, source Source, tenant id.UUID, day time.Time, r show.Range, w history.Wanted) (p ListPart, err error) {
 	l := lender{d, source, tenant}
 	var parts []sql.HistoryPart
 	if err := d.Tenant(ctx, tenant, func(q *sql.Queries) error {
 		parts, err = q.StoredPartsOf(ctx, tenant, day)
 		return err
-	}); err != nil {
+	}); err != nil || len(parts) == 0 {
 		return p, err
+	}
+	p = ListPart{Lent: &Lent{Day: day, tenant: tenant}, Since: day, Until: day.AddDate(0, 0, 1)}
+	w.Low, w.High = r.Between(day, time.Time{})
+	w.Ascending = r.Ascending
+	parts = slices.DeleteFunc(parts, func(part sql.HistoryPart) bool {
+		return w.Low.Compare(id.FirstAt(part.High)) >= 0 || w.High.Compare(id.FirstAt(part.Low)) <= 0
+	})
+	if len(parts) == 0 {
+		return p, nil
 	}
 	if !r.Ascending {
 		slices.Reverse(parts)
 	}
-	for i, part := range parts {
-		if after := r.AfterID(); r.After != nil && (r.Ascending && after.Compare(id.FirstAt(part.High)) >= 0 || !r.Ascending && after.Compare(id.FirstAt(part.Low)) <= 0) {
-			continue
-		}
-		rows, err := l.rows(ctx, part)
-		if err != nil {
-			return p, err
-		}
-		p = ListPart{Lent: &Lent{part.Day, tenant, []lentPart{{part: part, rows: rows.OfList()}}}, Since: part.Low, Until: part.High}
-		if i+1 < len(parts) {
-			boundary := id.FirstAt(part.Low)
-			if r.Ascending {
-				boundary = id.FirstAt(part.High)
-			}
-			p.Next = boundary[:]
-		}
-		return p, nil
+	part := parts[0]
+	all, err := l.rows(ctx, part)
+	if err != nil {
+		return p, err
 	}
+	rows, last, err := all.OfList(w)
+	if err != nil {
+		return p, err
+	}
+	p.parts = []lentPart{{part: part, rows: rows}}
+	p.Since, p.Until = part.Low, part.High
+	switch {
+	case last.IsZero() && len(parts) == 1:
+		return p, nil
+	case last.IsZero():
+	case r.Ascending:
+		p.Until = last.Add(time.Millisecond)
+	default:
+		p.Since = last
+	}
+	next := id.FirstAt(p.Since)
+	if r.Ascending {
+		next = id.FirstAt(p.Until)
+	}
+	p.Next = next[:]
 	return p, nil
 }
 
@@ -132,11 +148,11 @@ func (l lender) at(ctx context.Context, created time.Time) (part sql.HistoryPart
 }
 
 func (l lender) rows(ctx context.Context, part sql.HistoryPart) (history.Rows, error) {
-	lines, err := l.source.Lines(ctx, part)
+	rows, err := l.source.Rows(ctx, part)
 	if err != nil {
-		return history.Rows{}, errors.Join(history.ErrUnreachable, err)
+		return rows, errors.Join(history.ErrUnreachable, err)
 	}
-	return history.RowsOf(lines)
+	return rows, nil
 }
 
 // Read runs fn as the tenant, in a transaction that sees the rows.
@@ -220,7 +236,9 @@ func (p *lentPart) insert(ctx context.Context, q *sql.Queries) error {
 	if err != nil {
 		return err
 	}
-	for i, rows := range [...][]string{events, p.rows.Deliveries, p.rows.Attempts, p.rows.DeadLetters, p.rows.Cancellations} {
+	missing := p.rows
+	missing.Events = events
+	for i, rows := range missing.ByTable() {
 		if err := insertRows(ctx, q, p.part, history.Tables[i], rows); err != nil {
 			return err
 		}

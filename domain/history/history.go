@@ -3,9 +3,7 @@
 package history
 
 import (
-	"bytes"
 	"errors"
-	"strings"
 	"time"
 
 	"posthorn/domain/fault"
@@ -94,23 +92,6 @@ func AppendLine(lines []byte, table, row string) []byte {
 
 // ErrLines says that an object holds something else than lines of rows.
 var ErrLines = errors.New("the object doesn't hold lines of rows")
-
-// ParseLines splits what AppendLine has joined, by table.
-func ParseLines(lines []byte) (map[string][]string, error) {
-	rows := map[string][]string{}
-	for len(lines) > 0 {
-		line, rest, found := bytes.Cut(lines, []byte("\n"))
-		lines = rest
-		text, begins := strings.CutPrefix(string(line), lineStart)
-		table, row, splits := strings.Cut(text, lineMiddle)
-		row, ends := strings.CutSuffix(row, "}")
-		if !found || !begins || !splits || !ends || strings.Contains(table, `"`) {
-			return nil, ErrLines
-		}
-		rows[table] = append(rows[table], row)
-	}
-	return rows, nil
-}
 
 // InStorage is the cause of ErrStored: the day that is needed.
 type InStorage struct{ Day time.Time }

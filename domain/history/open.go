@@ -1,9 +1,12 @@
 package history
 
 import (
+	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"strings"
 )
 
@@ -138,30 +141,53 @@ type Rows struct {
 	Events, Deliveries, Attempts, DeadLetters, Cancellations []string
 }
 
-// RowsOf sorts the lines of a part by table.
-func RowsOf(lines []byte) (r Rows, err error) {
-	by, err := ParseLines(lines)
-	return Rows{by["events"], by["deliveries"], by["attempts"], by["dead_letters"], by["cancellations"]}, err
+// RowsOf splits what AppendLine has joined, by table.
+func RowsOf(lines []byte) (Rows, error) {
+	by := map[string][]string{}
+	for len(lines) > 0 {
+		line, rest, found := bytes.Cut(lines, []byte("\n"))
+		lines = rest
+		text, begins := strings.CutPrefix(string(line), lineStart)
+		table, row, splits := strings.Cut(text, lineMiddle)
+		row, ends := strings.CutSuffix(row, "}")
+		if !found || !begins || !splits || !ends || strings.Contains(table, `"`) {
+			return Rows{}, ErrLines
+		}
+		by[table] = append(by[table], row)
+	}
+	return Rows{by["events"], by["deliveries"], by["attempts"], by["dead_letters"], by["cancellations"]}, nil
 }
 
 // Lines joins rows to the lines that they were.
 func (r Rows) Lines() []byte {
 	var b bytes.Buffer
-	for i, rows := range [...][]string{r.Events, r.Deliveries, r.Attempts, r.DeadLetters, r.Cancellations} {
-		for _, row := range rows {
-			b.WriteString(lineStart)
-			b.WriteString(Tables[i])
-			b.WriteString(lineMiddle)
-			b.WriteString(row)
-			b.WriteString("}\n")
-		}
-	}
+	r.write(&b)
 	return b.Bytes()
 }
 
-// N is how many rows there are.
-func (r Rows) N() int64 {
-	return int64(len(r.Events) + len(r.Deliveries) + len(r.Attempts) + len(r.DeadLetters) + len(r.Cancellations))
+// Sum is the digest of the lines.
+func (r Rows) Sum() (sum [sha256.Size]byte) {
+	digest := sha256.New()
+	b := bufio.NewWriterSize(digest, 64<<10)
+	r.write(b)
+	_ = b.Flush() // a digest takes everything
+	digest.Sum(sum[:0])
+	return sum
+}
+
+func (r Rows) write(b io.StringWriter) {
+	for i, rows := range r.ByTable() {
+		for _, row := range rows {
+			for _, text := range [...]string{lineStart, Tables[i], lineMiddle, row, "}\n"} {
+				_, _ = b.WriteString(text)
+			}
+		}
+	}
+}
+
+// ByTable are the rows in the order of Tables.
+func (r Rows) ByTable() [len(Tables)][]string {
+	return [...][]string{r.Events, r.Deliveries, r.Attempts, r.DeadLetters, r.Cancellations}
 }
 
 // Object is one object of a set of files: a table's rows of some tenants on a day.

@@ -47,9 +47,9 @@ const rows = `WITH made AS MATERIALIZED (
 		SELECT $1, posthorn.created_at(d) + k * interval '29 hours' + interval '17 microseconds', gen_random_uuid(), d, $2, k + 1, 200, 0, 1, 2, 3, 4, 5, 15, 'http://x', 'standard', 'v1,abc',
 			'\x00ff7b'::bytea, CASE WHEN k = 0 THEN E'line\nbreak' END FROM made, generate_series(0, 1) k
 	), l AS (
-		INSERT INTO posthorn.dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason) SELECT $1, d, $2, 'order', 1 FROM made WHERE status = 3
+		INSERT INTO posthorn.dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason, archived) SELECT $1, d, $2, 'order.' || i % 3, 1, i % 10 = 0 FROM made WHERE status = 3
 	), c AS (
-		INSERT INTO posthorn.cancellations (tenant_id, delivery_id, endpoint_id, event_type, attempted) SELECT $1, d, $2, 'order', true FROM made WHERE status = 4
+		INSERT INTO posthorn.cancellations (tenant_id, delivery_id, endpoint_id, event_type, attempted, archived) SELECT $1, d, $2, 'order.' || i % 3, true, i % 10 = 0 FROM made WHERE status = 4
 	)
 	INSERT INTO posthorn.books (tenant_id, day, accepted, delivered, failed, canceled, events)
 	SELECT $1, ($3::timestamptz AT TIME ZONE 'UTC')::date, count(*), count(*) FILTER (WHERE status = 2), count(*) FILTER (WHERE status = 3), count(*) FILTER (WHERE status = 4), count(*) FROM made`

@@ -106,7 +106,7 @@ func (b *batch) writeSet(ctx context.Context, set *fileSet, parts []kept) error 
 		if err != nil {
 			return err
 		}
-		if sha256.Sum256(rows.Lines()) != p.sum {
+		if rows.Sum() != p.sum {
 			return fmt.Errorf("%s: %w", f.ID, errDiffers)
 		}
 	}

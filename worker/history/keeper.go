@@ -421,11 +421,11 @@ func (k *Keeper) convert(ctx context.Context, hold func() error) error {
 // move adds the rows of a part, without data that was expunged, to other files, and records where they are when these
 // are written.
 func (k *Keeper) move(ctx context.Context, r *Reader, b *batch, part sql.HistoryPart) error {
-	lines, err := r.Lines(ctx, part)
+	rows, err := r.Rows(ctx, part)
 	if err != nil {
 		return err
 	}
-	lines, moved, err := days.Rewrite(ctx, k.DB, part, lines)
+	lines, moved, err := days.Rewrite(ctx, k.DB, part, rows)
 	if err != nil {
 		return err
 	}
@@ -559,11 +559,11 @@ func (k *Keeper) bringBack(ctx context.Context, day days.Day, hold func() error)
 		if !part.Gone {
 			continue
 		}
-		lines, err := r.Lines(ctx, part)
+		rows, err := r.Rows(ctx, part)
 		if err != nil {
 			return fmt.Errorf("%s: %w", part.Object, err)
 		}
-		if err := day.Return(ctx, k.DB, part.Low, lines); err != nil {
+		if err := day.Return(ctx, k.DB, part.Low, rows); err != nil {
 			return err
 		}
 		if err := hold(); err != nil {

@@ -520,13 +520,9 @@ func readRows(files [len(history.Open)]*parquet.File, places []int64) (r history
 	}
 	// They are sorted by their deliveries' ids, which the database compares as the text sorts.
 	for _, rows := range [][]string{r.DeadLetters, r.Cancellations} {
-		slices.SortFunc(rows, func(a, b string) int { return strings.Compare(deliveryIn(a), deliveryIn(b)) })
+		slices.SortFunc(rows, func(a, b string) int {
+			return strings.Compare(history.TextOf(a, "delivery_id"), history.TextOf(b, "delivery_id"))
+		})
 	}
 	return r, nil
-}
-
-func deliveryIn(line string) string {
-	_, rest, _ := strings.Cut(line, `"delivery_id":"`)
-	text, _, _ := strings.Cut(rest, `"`)
-	return text
 }

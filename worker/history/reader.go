@@ -45,41 +45,43 @@ func NewSource(d *db.DB, store Store) *Source {
 	return &Source{db: d, store: store, slots: make(chan struct{}, sourceSlots)}
 }
 
-// Lines reads a part.
-func (s *Source) Lines(ctx context.Context, part sql.HistoryPart) ([]byte, error) {
+// Rows reads a part.
+func (s *Source) Rows(ctx context.Context, part sql.HistoryPart) (history.Rows, error) {
 	select {
 	case s.slots <- struct{}{}:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return history.Rows{}, ctx.Err()
 	}
 	defer func() { <-s.slots }()
-	return NewReader(s.db, s.store).Lines(ctx, part)
+	return NewReader(s.db, s.store).Rows(ctx, part)
 }
 
 // wholeBytes is the size up to which an object is read with one request.
 const wholeBytes = 4 << 20
 
-// Lines reads a part. If its lines are not those that were written, it returns an error.
-func (r *Reader) Lines(ctx context.Context, part sql.HistoryPart) ([]byte, error) {
+// Rows reads a part. If its lines are not those that were written, it returns an error.
+func (r *Reader) Rows(ctx context.Context, part sql.HistoryPart) (rows history.Rows, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeWithin)
 	defer cancel()
 	if part.FileID == nil {
-		return r.oldLines(ctx, folderOf(days.Day{Tenant: part.TenantID, At: part.Day})+part.Object, part)
+		lines, err := r.oldLines(ctx, folderOf(days.Day{Tenant: part.TenantID, At: part.Day})+part.Object, part)
+		if err != nil {
+			return rows, err
+		}
+		return history.RowsOf(lines)
 	}
 	if r.open != *part.FileID {
 		if err := r.openSet(ctx, *part.FileID); err != nil {
-			return nil, err
+			return rows, err
 		}
 	}
-	rows, err := readRows(r.files, part.Places)
-	if err != nil {
-		return nil, r.differs(err)
+	if rows, err = readRows(r.files, part.Places); err != nil {
+		return rows, r.differs(err)
 	}
-	lines := rows.Lines()
-	if sum := sha256.Sum256(lines); !bytes.Equal(sum[:], part.Lines) {
-		return nil, errDiffers
+	if sum := rows.Sum(); !bytes.Equal(sum[:], part.Lines) {
+		return rows, errDiffers
 	}
-	return lines, nil
+	return rows, nil
 }
 
 // differs is the error of a file that can't be read, unless the store has failed.
