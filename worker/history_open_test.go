@@ -3,10 +3,12 @@ package worker
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -155,6 +157,50 @@ func TestBytesLeaveARowAndComeBack(t *testing.T) {
 	}
 	if _, _, err := domainhistory.TakeBytes(`{"a":1,"data":"\\x7","b":1}`, "data"); err == nil {
 		t.Error(fmt.Errorf("half a byte was read"))
+	}
+}
+
+// pieces counts how often objects are read by pieces.
+type pieces struct {
+	history.Store
+	read atomic.Int64
+}
+
+func (s *pieces) Range(ctx context.Context, name string, from, n int64) ([]byte, error) {
+	s.read.Add(1)
+	return s.Store.Range(ctx, name, from, n)
+}
+
+// Of a file that is too large to be read whole, a tenant's rows are read in few requests, and are those that it had.
+func TestAPartOfALargeFileIsReadInFewPieces(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	store, _ := h.folder()
+	var day time.Time
+	small, large := h.tenant(), h.tenant()
+	for tenant, n := range map[id.UUID]int{small: 20, large: 900} {
+		day = h.historyDay(tenant, h.endpoint(tenant, "http://127.0.0.1:1", nil), 5, n)
+	}
+	// What doesn't compress: 6 KB for each event.
+	h.exec(`UPDATE events SET data = (SELECT decode(string_agg(md5(random()::text || i || events.id), ''), 'hex') FROM generate_series(1, 380) i) WHERE tenant_id = $1`, large)
+	h.work(h.keeper(store))
+	for tenant, most := range map[id.UUID]int64{small: 5, large: 40} {
+		counting := &pieces{Store: store}
+		var parts []sql.HistoryPart
+		if err := h.db.Console(t.Context(), func(q *sql.Queries) (err error) {
+			parts, err = q.StoredPartsOf(t.Context(), tenant, day)
+			return err
+		}); err != nil || len(parts) == 0 {
+			t.Fatal(len(parts), err)
+		}
+		for _, part := range parts { // their digest is compared
+			if _, err := history.NewSource(h.db, counting).Rows(t.Context(), part); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := counting.read.Load(); n == 0 || n > most {
+			t.Errorf("%d requests for %d parts, want 1 to %d", n, len(parts), most)
+		}
 	}
 }
 

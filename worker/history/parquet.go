@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
@@ -24,7 +25,7 @@ import (
 const (
 	pageBytes = 64 << 10
 	groupRows = 50_000
-	readAhead = 64 << 10 // of a footer, and of a column
+	readAhead = 256 << 10 // of a footer, and of a column: a request to the store each
 )
 
 // schemas are the Parquet schemas of the open tables, from their columns.
@@ -487,20 +488,32 @@ func readRows(files [len(history.Open)]*parquet.File, places []int64) (r history
 		return r, errColumn
 	}
 	var columns [len(history.Open)]map[string][][]byte
+	var tables sync.WaitGroup
+	var failed [len(history.Open)]error
 	for i, names := range [...][]string{{"row", "data"}, {"row", "dead_letter", "cancellation"}, {"row", "response_excerpt"}} {
 		from, n := places[2*i], places[2*i+1]
-		columns[i] = map[string][][]byte{}
-		for _, name := range names {
-			if n == 0 {
-				continue
-			}
-			if files[i] == nil {
-				return r, errColumn
-			}
-			if columns[i][name], err = column(files[i], name, from, n); err != nil {
-				return r, fmt.Errorf("%s.%s: %w", history.Open[i].Name, name, err)
-			}
+		of := map[string][][]byte{}
+		columns[i] = of
+		if n == 0 {
+			continue
 		}
+		if files[i] == nil {
+			failed[i] = errColumn
+			continue
+		}
+		tables.Go(func() {
+			for _, name := range names {
+				var err error
+				if of[name], err = column(files[i], name, from, n); err != nil {
+					failed[i] = fmt.Errorf("%s.%s: %w", history.Open[i].Name, name, err)
+					return
+				}
+			}
+		})
+	}
+	tables.Wait()
+	if err := errors.Join(failed[:]...); err != nil {
+		return r, err
 	}
 	for i, line := range columns[history.OpenEvents]["row"] {
 		r.Events = append(r.Events, history.PutBytes(string(line), history.ColumnData, columns[history.OpenEvents]["data"][i]))

@@ -5,8 +5,10 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -100,24 +102,30 @@ func (r *Reader) openSet(ctx context.Context, fileID id.UUID) error {
 		return err
 	}
 	r.open, r.files, r.remotes = id.UUID{}, [len(history.Open)]*parquet.File{}, nil
+	var tables sync.WaitGroup
+	var failed [len(history.Open)]error
 	for table, o := range f.Objects {
 		if o.Rows == 0 {
 			continue
 		}
-		name := objectName(table, f.Day, f.ID)
-		piecewise := &remote{ctx: context.WithoutCancel(ctx), store: r.store, name: name, size: o.Bytes}
-		r.remotes = append(r.remotes, piecewise)
-		var at io.ReaderAt = piecewise
-		if o.Bytes <= wholeBytes {
-			body, err := r.store.Get(ctx, name, o.Bytes)
-			if err != nil {
-				return err
+		from := &remote{ctx: context.WithoutCancel(ctx), store: r.store, name: objectName(table, f.Day, f.ID), size: o.Bytes}
+		r.remotes = append(r.remotes, from)
+		tables.Go(func() {
+			var at io.ReaderAt = from
+			if o.Bytes <= wholeBytes {
+				var body []byte
+				if body, from.failed = r.store.Get(ctx, from.name, o.Bytes); from.failed != nil {
+					failed[table] = from.failed
+					return
+				}
+				at = bytes.NewReader(body)
 			}
-			at = bytes.NewReader(body)
-		}
-		if r.files[table], err = openTable(at, o.Bytes); err != nil {
-			return r.differs(err)
-		}
+			r.files[table], failed[table] = openTable(at, o.Bytes)
+		})
+	}
+	tables.Wait()
+	if err := errors.Join(failed[:]...); err != nil {
+		return r.differs(err)
 	}
 	r.open = fileID
 	return nil
