@@ -22,6 +22,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -225,12 +226,13 @@ func runProxy(t *testing.T, front, name string, args ...string) {
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	said := newOutput()
 	cmd.Stdout, cmd.Stderr = said, said
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // at once, and its worker with it
+	// It ends at once, and its worker with it. An interrupt would be ignored by what a script has started with &.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 		if t.Failed() {
 			t.Logf("%s said:\n%s", name, said)

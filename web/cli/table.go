@@ -17,14 +17,17 @@ import (
 // table prints rows in columns as wide as their widest cell. The last column is not padded.
 func (e *Env) table(head []string, rows [][]string) {
 	widths := make([]int, len(head))
+	shown := make([][]string, 0, 1+len(rows)) // the head is that of all tables of its kind
 	for _, row := range append([][]string{head}, rows...) {
+		cells := make([]string, len(row))
 		for i, cell := range row {
-			row[i] = characters.VisibleLine(cell)
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+			cells[i] = characters.VisibleLine(cell)
+			widths[i] = max(widths[i], utf8.RuneCountInString(cells[i]))
 		}
+		shown = append(shown, cells)
 	}
-	e.row(head, widths, func(cell string) painted { return e.paint(dim, cell) })
-	for _, row := range rows {
+	e.row(shown[0], widths, func(cell string) painted { return e.paint(dim, cell) })
+	for _, row := range shown[1:] {
 		e.row(row, widths, func(cell string) painted { return e.paint(colourOf(cell), cell) })
 	}
 }
