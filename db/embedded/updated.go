@@ -84,6 +84,9 @@ func (c *Cluster) followUpdate(ctx context.Context, server *postmaster) {
 		return
 	}
 	b, err := c.present(ctx)
+	if stateOf(files.folders...) != now {
+		return // they changed again in between, possibly back to what they were
+	}
 	if err == nil {
 		err = c.use(ctx, b)
 	}
