@@ -95,18 +95,20 @@ func (c *Call) lendList(p *Page, query url.Values) error {
 		return errNotStored
 	}
 	wanted := history.Wanted{
-		Events:   p.list.Name != Deliveries.Name,
-		Rows:     p.Limit + 1,
-		Type:     p.Type,
-		Endpoint: p.Endpoint,
-		Archived: p.Archived,
+		Events:    p.list.Name != Deliveries.Name,
+		Ascending: p.Ascending,
+		Rows:      p.Limit + 1,
+		Type:      p.Type,
+		Endpoint:  p.Endpoint,
+		Archived:  p.Archived,
 	}
+	wanted.Low, wanted.High = p.Between(p.StoredDay, time.Time{})
 	for name, values := range query {
 		if !slices.Contains(storedFilters, name) && values[0] != "" {
 			wanted.Rows = filteredRows
 		}
 	}
-	part, err := days.OfList(c.Ctx(), c.kit.db, c.kit.store, c.Actor.Tenant, p.StoredDay, p.Range, wanted)
+	part, err := days.OfList(c.Ctx(), c.kit.db, c.kit.store, c.Actor.Tenant, p.StoredDay, wanted)
 	if err != nil {
 		return c.unreachable(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/history"
 	"posthorn/domain/id"
-	"posthorn/domain/show"
 )
 
 // Source reads the rows of a part from the store.
@@ -80,9 +79,9 @@ type ListPart struct {
 	Next         []byte
 }
 
-// OfList reads the rows of a day in storage in which a page of a list begins, in its direction: enough of one part.
-// Lent is nil if the day has none. Wanted's bounds and direction are those of the range.
-func OfList(ctx context.Context, d *db.DB, source Source, tenant id.UUID, day time.Time, r show.Range, w history.Wanted) (p ListPart, err error) {
+// OfList reads the rows of a day in storage with which a page of a list begins: enough of one part. Lent is nil if the
+// day has none.
+func OfList(ctx context.Context, d *db.DB, source Source, tenant id.UUID, day time.Time, w history.Wanted) (p ListPart, err error) {
 	l := lender{d, source, tenant}
 	var parts []sql.HistoryPart
 	if err := d.Tenant(ctx, tenant, func(q *sql.Queries) error {
@@ -92,15 +91,13 @@ func OfList(ctx context.Context, d *db.DB, source Source, tenant id.UUID, day ti
 		return p, err
 	}
 	p = ListPart{Lent: &Lent{Day: day, tenant: tenant}, Since: day, Until: day.AddDate(0, 0, 1)}
-	w.Low, w.High = r.Between(day, time.Time{})
-	w.Ascending = r.Ascending
 	parts = slices.DeleteFunc(parts, func(part sql.HistoryPart) bool {
 		return w.Low.Compare(id.FirstAt(part.High)) >= 0 || w.High.Compare(id.FirstAt(part.Low)) <= 0
 	})
 	if len(parts) == 0 {
 		return p, nil
 	}
-	if !r.Ascending {
+	if !w.Ascending {
 		slices.Reverse(parts)
 	}
 	part := parts[0]
@@ -118,13 +115,13 @@ func OfList(ctx context.Context, d *db.DB, source Source, tenant id.UUID, day ti
 	case last.IsZero() && len(parts) == 1:
 		return p, nil
 	case last.IsZero():
-	case r.Ascending:
+	case w.Ascending:
 		p.Until = last.Add(time.Millisecond)
 	default:
 		p.Since = last
 	}
 	next := id.FirstAt(p.Since)
-	if r.Ascending {
+	if w.Ascending {
 		next = id.FirstAt(p.Until)
 	}
 	p.Next = next[:]
