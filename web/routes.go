@@ -69,21 +69,11 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	}
 	fleet := newFleet(p, kit, engine, config)
 	kit.Mount(engine, table(routed{
-		ready: p.ready,
-		api:   own,
-		svix:  translated,
-		mcp:   mcpDeps(own, inner),
-		auth: auth.Deps{
-			DB:          general,
-			Keys:        ring,
-			BaseURL:     p.URL(),
-			Signup:      p.Config.Signup == "open",
-			MailIsShown: p.Config.showsMails(),
-			Local:       p.Config.showsMails(),
-			Log:         p.Log,
-			Now:         time.Now,
-			OpenID:      providers,
-		},
+		ready:      p.ready,
+		api:        own,
+		svix:       translated,
+		mcp:        mcpDeps(own, inner),
+		auth:       authDeps(p, general, ring, providers),
 		operators:  p.Config.operatorSSO(p.URL()),
 		consoleURL: p.Config.consoleURL(p.URL()),
 		dashboard: dashboard.Deps{
@@ -115,6 +105,20 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		return svix.OnHost(p.Config.SvixHost, engine)
 	}
 	return svix.OnHost(p.Config.SvixHost, fleet)
+}
+
+func authDeps(p *Program, general *db.DB, ring *seal.Ring, providers *openid.Client) auth.Deps {
+	return auth.Deps{
+		DB:          general,
+		Keys:        ring,
+		BaseURL:     p.URL(),
+		Signup:      p.Config.Signup == "open",
+		MailIsShown: p.Config.showsMails(),
+		Local:       p.Config.showsMails(),
+		Log:         p.Log,
+		Now:         time.Now,
+		OpenID:      providers,
+	}
 }
 
 // mcpDeps is what tools of AI clients need: the API's, and the API itself.

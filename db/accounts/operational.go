@@ -226,17 +226,20 @@ type failure struct {
 }
 
 func failureOf(r sql.TakeUnannouncedRow) (failure, error) {
-	f := failure{row: r, details: notice.FailedDetails{
-		Endpoint:    id.Endpoint.Format(r.EndpointID),
-		URL:         egress.Mask(r.URL),
-		Delivery:    id.Delivery.Format(r.DeliveryID),
-		EventType:   r.EventType,
-		Reason:      r.Reason.String(),
-		Attempts:    int(r.Attempts),
-		LastStatus:  int(r.LastStatus),
-		LastFailure: delivery.Failure(r.LastFailure).String(),
-		FailedAt:    r.FailedAt,
-	}}
+	f := failure{
+		row: r,
+		details: notice.FailedDetails{
+			Endpoint:    id.Endpoint.Format(r.EndpointID),
+			URL:         egress.Mask(r.URL),
+			Delivery:    id.Delivery.Format(r.DeliveryID),
+			EventType:   r.EventType,
+			Reason:      r.Reason.String(),
+			Attempts:    int(r.Attempts),
+			LastStatus:  int(r.LastStatus),
+			LastFailure: delivery.Failure(r.LastFailure).String(),
+			FailedAt:    r.FailedAt,
+		},
+	}
 	if !r.EventID.IsZero() {
 		f.details.Event = id.Event.Format(r.EventID)
 	}

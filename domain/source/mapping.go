@@ -99,8 +99,15 @@ func (v *variables) ResolveName(name string) (any, bool) {
 			headers[name] = value
 		}
 		out := map[string]any{
-			"id": orNull(v.of.ID), "type": orNull(v.of.Type), "key": orNull(v.of.Key), "queue": v.of.Queue,
-			"partition": int64(v.of.Partition), "offset": v.of.Offset, "headers": headers, "text": v.of.Text, "time": nil,
+			"id":        orNull(v.of.ID),
+			"type":      orNull(v.of.Type),
+			"key":       orNull(v.of.Key),
+			"queue":     v.of.Queue,
+			"partition": int64(v.of.Partition),
+			"offset":    v.of.Offset,
+			"headers":   headers,
+			"text":      v.of.Text,
+			"time":      nil,
 		}
 		if v.of.Time != nil {
 			out["time"] = v.of.Time.UTC().Format(time.RFC3339Nano)

@@ -171,7 +171,8 @@ func (s *Settings) checkConnection(policy egress.Policy) []fault.Field {
 	if r, is := s.Connection.(*endpoint.RabbitMQConnection); is {
 		if n := len(r.RoutingKey); n == 0 || n > endpoint.MaxRabbitMQName || !characters.Lines(r.RoutingKey) || strings.ContainsAny(r.RoutingKey, "\r\n\t") {
 			return []fault.Field{{
-				Name: "rabbitmq.queue", Code: "source_queue_malformed",
+				Name:   "rabbitmq.queue",
+				Code:   "source_queue_malformed",
 				Detail: fmt.Sprintf("The name of the queue must have 1 to %d bytes of UTF-8, without control characters.", endpoint.MaxRabbitMQName),
 			}}
 		}

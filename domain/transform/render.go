@@ -233,8 +233,14 @@ func (v *variables) ResolveName(name string) (any, bool) {
 			channels[i] = c
 		}
 		return map[string]any{
-			"id": m.EventID, "type": m.Type, "timestamp": signature.Timestamp(at), "created_at": signature.Timestamp(m.CreatedAt), "key": v.in.Key,
-			"channels": channels, "version": m.Version, "content_type": m.BodyType(signature.Raw),
+			"id":           m.EventID,
+			"type":         m.Type,
+			"timestamp":    signature.Timestamp(at),
+			"created_at":   signature.Timestamp(m.CreatedAt),
+			"key":          v.in.Key,
+			"channels":     channels,
+			"version":      m.Version,
+			"content_type": m.BodyType(signature.Raw),
 		}, true
 	case "delivery":
 		return map[string]any{"id": m.DeliveryID, "first_id": m.FirstID}, true

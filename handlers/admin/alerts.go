@@ -71,12 +71,24 @@ func (a *admin) alertsView(c *handlers.Call, typed url.Values, wrong map[string]
 	}
 	v.Typed = typed
 	v.Description = components.FieldProps{
-		Name: "description", Label: "Name", Optional: true, MaxLength: mostDescription,
-		Value: typed.Get("description"), Error: wrong["description"], Placeholder: "On-call",
+		Name:        "description",
+		Label:       "Name",
+		Optional:    true,
+		MaxLength:   mostDescription,
+		Value:       typed.Get("description"),
+		Error:       wrong["description"],
+		Placeholder: "On-call",
 	}
 	v.URL = components.FieldProps{
-		Name: "url", Label: "URL", Type: "url", Mono: true, Required: true, Value: typed.Get("url"), Error: wrong["url"],
-		Placeholder: "https://events.pagerduty.com/v2/enqueue", Hint: "Where the receiver gets webhooks.",
+		Name:        "url",
+		Label:       "URL",
+		Type:        "url",
+		Mono:        true,
+		Required:    true,
+		Value:       typed.Get("url"),
+		Error:       wrong["url"],
+		Placeholder: "https://events.pagerduty.com/v2/enqueue",
+		Hint:        "Where the receiver gets webhooks.",
 	}
 	return v, nil
 }

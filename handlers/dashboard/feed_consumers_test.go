@@ -48,7 +48,7 @@ func TestAnEndpointIsRewoundOnItsPage(t *testing.T) {
 	w := newDesk(t)
 	owner, path := w.as(access.Owner), w.add()
 	w.activate(path)
-	owner.get(path).want(200, "Rewind this endpoint?", "All events that are kept").lacks("is catching up")
+	owner.get(path).want(200, "Rewind this endpoint?", "Everything within retention").lacks("is catching up")
 	owner.next(path+"/rewind", url.Values{"start": {"oldest"}}).want(200, "Everything is sent again from there", "This endpoint is catching up", "Skip the backlog?").keep("endpoint-catching-up")
 	owner.next(path+"/rewind", url.Values{"start": {"now"}}).want(200, "The rest of the backlog is not sent")
 	owner.post(path+"/rewind", url.Values{"start": {"other"}, "at": {"2999-01-01T00:00"}}).want(http.StatusBadRequest)

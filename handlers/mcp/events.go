@@ -236,10 +236,14 @@ func (s *server) subscribe(c *handlers.Call, params json.RawMessage) (any, error
 		return nil, err
 	}
 	if in.Delivery.Mode != "webhook" {
-		return nil, &rpcError{Code: codeUnsupported, Message: "events/subscribe delivers to a webhook alone.", Data: map[string]string{
-			"feature": "deliveryMode",
-			"value":   in.Delivery.Mode,
-		}}
+		return nil, &rpcError{
+			Code:    codeUnsupported,
+			Message: "events/subscribe delivers to a webhook alone.",
+			Data: map[string]string{
+				"feature": "deliveryMode",
+				"value":   in.Delivery.Mode,
+			},
+		}
 	}
 	w := subscriptions.Wanted{Principal: who, EventType: in.Name, Arguments: in.canonical, Secret: in.Delivery.Secret, From: in.from, Floor: in.floor}
 	if w.Life, err = in.life(); err != nil {

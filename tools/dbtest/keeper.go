@@ -215,8 +215,12 @@ func settings(dir string) map[string]string {
 	if strings.HasSuffix(dir, logical) {
 		// Many moves at a time, and retries that a test waits for.
 		maps.Copy(s, map[string]string{
-			"wal_level": "logical", "max_replication_slots": "200", "max_wal_senders": "200", "max_logical_replication_workers": "80",
-			"max_worker_processes": "100", "wal_retrieve_retry_interval": "500ms",
+			"wal_level":                       "logical",
+			"max_replication_slots":           "200",
+			"max_wal_senders":                 "200",
+			"max_logical_replication_workers": "80",
+			"max_worker_processes":            "100",
+			"wal_retrieve_retry_interval":     "500ms",
 		})
 	}
 	if !waitsForDisk() {

@@ -117,7 +117,7 @@ func (h EndpointHead) rewinds() []components.Option {
 		{Value: at(h.Now.Add(-time.Hour)), Label: "The last hour"},
 		{Value: at(h.Now.Add(-24 * time.Hour)), Label: "The last 24 hours"},
 		{Value: components.OtherTime, Label: "Another time"},
-		{Value: feed.Oldest, Label: "All events that are kept"},
+		{Value: feed.Oldest, Label: "Everything within retention"},
 	}
 }
 

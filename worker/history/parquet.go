@@ -68,8 +68,16 @@ var schemas = func() (all [len(history.Open)]*parquet.Schema) {
 
 // repeats are columns that have few values in a file.
 var repeats = map[string]bool{
-	"tenant_id": true, "day": true, "type": true, "event_type": true, "endpoint_id": true, "status": true, "reason": true, "failure": true,
-	"url": true, "version": true,
+	"tenant_id":   true,
+	"day":         true,
+	"type":        true,
+	"event_type":  true,
+	"endpoint_id": true,
+	"status":      true,
+	"reason":      true,
+	"failure":     true,
+	"url":         true,
+	"version":     true,
 }
 
 // tableFile is an object of one open table while it is written.
