@@ -46,6 +46,7 @@ func TestNoSurfaceContradictsAnotherAboutFeeds(t *testing.T) {
 	if lag := behind(); lag.Seconds > 3600 {
 		t.Errorf("a consumer that begins with the oldest event, of a moment ago, is %d seconds behind", lag.Seconds)
 	}
+	eventually(t, "all events are in the feed", func() bool { return behind().Events == 7 })
 	name := "warehouse"
 	eventually(t, "two events are read", func() bool {
 		page, err := sdk.ReadFeed(ctx, feed.ID, client.ReadFeedParams{Consumer: &name, Limit: new(2)})
