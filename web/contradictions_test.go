@@ -536,15 +536,7 @@ var (
 // read is the main part of a page.
 func (s scene) read(path string) string {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.program.URL()+path, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.Header.Set("Accept", "text/html")
-	for _, c := range s.cookies {
-		r.AddCookie(c)
-	}
-	res, err := http.DefaultClient.Do(r)
+	res, err := http.DefaultClient.Do(s.request(path))
 	if err != nil {
 		s.t.Fatal(err)
 	}

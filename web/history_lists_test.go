@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -99,17 +98,7 @@ func TestListsOfAStoredDayShowWhatTheyShowedBefore(t *testing.T) {
 // get is the body of a page, or of a response of the API.
 func (y *youngDay) get(path string) string {
 	y.t.Helper()
-	r, err := http.NewRequestWithContext(y.t.Context(), http.MethodGet, y.program.URL()+path, nil)
-	if err != nil {
-		y.t.Fatal(err)
-	}
-	if strings.HasPrefix(path, "/api/") {
-		r.Header.Set("Authorization", "Bearer "+y.key)
-	}
-	for _, cookie := range y.cookies {
-		r.AddCookie(cookie)
-	}
-	res, err := http.DefaultClient.Do(r)
+	res, err := http.DefaultClient.Do(y.request(path))
 	if err != nil {
 		y.t.Fatal(err)
 	}

@@ -276,23 +276,30 @@ func (y *youngDay) paths() (paths []string) {
 	return paths
 }
 
+// request asks for a response of the API with the key, and for a page with the sessions.
+func (y *youngDay) request(path string) *http.Request {
+	y.t.Helper()
+	r, err := http.NewRequestWithContext(y.t.Context(), http.MethodGet, y.program.URL()+path, nil)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	if strings.HasPrefix(path, "/api/") {
+		r.Header.Set("Authorization", "Bearer "+y.key)
+		return r
+	}
+	r.Header.Set("Accept", "text/html")
+	for _, c := range y.cookies {
+		r.AddCookie(c)
+	}
+	return r
+}
+
 // best is the fastest of some requests after one that warms what a busy server has warm. It ends with one in time.
 func (y *youngDay) best(path string) (status int, took time.Duration) {
 	y.t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for i := range 20 {
-		r, err := http.NewRequestWithContext(y.t.Context(), http.MethodGet, y.program.URL()+path, nil)
-		if err != nil {
-			y.t.Fatal(err)
-		}
-		if strings.HasPrefix(path, "/api/") {
-			r.Header.Set("Authorization", "Bearer "+y.key)
-		} else {
-			r.Header.Set("Accept", "text/html")
-			for _, c := range y.cookies {
-				r.AddCookie(c)
-			}
-		}
+		r := y.request(path)
 		began := time.Now()
 		res, err := client.Do(r)
 		if err != nil {
